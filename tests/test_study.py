@@ -89,7 +89,7 @@ def paths_of(place: Path, cell: Cell) -> tuple[Any, Any]:
 
 def simulated(cell: Cell) -> lt.Outcome:
     settings: Any = {"horizon": cell.horizon, "paths": cell.paths, "seed": cell.seed}
-    return lt.simulate(cell.policy, cell.problem, **settings)
+    return lt.simulate(cell.policy, cell.setting.problem, **settings)
 
 
 def test_files_hold_the_bits_of_simulate(tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ def test_folders_of_others_are_refused_and_left_alone(
 
 def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
     study = study_of()
-    with folder.opened(tmp_path / "out", study), pytest.raises(BadInput, match="no other run is at work"):
+    with folder.opened(tmp_path / "out", study, []), pytest.raises(BadInput, match="no other run is at work"):
         run(tmp_path / "out")
     assert run(tmp_path / "out").complete  # the lock is gone with its holder
 
@@ -381,9 +381,9 @@ def test_a_file_that_the_system_cuts_short_is_no_file(tmp_path: Path) -> None:
 def test_a_budget_stops_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep = folder.Folder.keep
 
-    def slow(*args: Any) -> str:
+    def slow(*args: Any) -> None:
         time.sleep(0.05)
-        return keep(*args)
+        keep(*args)
 
     monkeypatch.setattr(folder.Folder, "keep", slow)
     played, turns = 0, 0

@@ -81,11 +81,11 @@ def run(
     if dry_run:
         _plan(study, folder, device, rebuild)
         return
-    settings = {"executor": executor, "workers": workers, "device": device, "budget": seconds, "prune": prune}
-    settings["rebuild"] = rebuild
+    settings = {"executor": executor, "workers": workers, "device": device, "budget": seconds}
     usual = {"executor": "threads", "device": "cpu"}
     changed = {name: settings[name] for name in usual if settings[name] != usual[name]}
     again = command_line("run", file, out=out, workers=workers, **changed)
+    settings |= {"prune": prune, "rebuild": rebuild}
     try:
         _run(study, folder, settings, again)
     except KeyboardInterrupt:
@@ -107,9 +107,12 @@ def _say_out_of_reach(study: Any) -> None:
 
 def _so_far(study: Any, folder: Path) -> str:
     """How many files there are after a stop. Empty if the manifest of this study was not yet written."""
-    from lighttail.study.manifest import read_manifest
+    from lighttail.study.manifest import NoManifest, read_manifest
 
-    manifest = read_manifest(folder)
+    try:
+        manifest = read_manifest(folder)
+    except NoManifest:  # it was not yet made again
+        return ""
     if manifest is None or manifest["study"] != study.text:  # the study was edited since
         return ""
     return f"{manifest['finished']:,} of {manifest['pieces']:,} files are there. "
@@ -129,29 +132,29 @@ def _plan(study: Any, folder: Path, device: str, rebuild: bool) -> None:
 
     manifest = check_belongs(folder, study, rebuild)
     cells = cells_of(study, device, True, listed_in(manifest, study))
-    place = Folder(folder, study, manifest)
-    found, damaged = place.look(cells)
-    missing = {piece for cell in cells for piece in cell.pieces} - found.keys()
-    short = len(place.superseded(cells, missing))
+    target = Folder(folder, study, cells, manifest)
+    damaged, digests = target.look(), target.digests
+    pieces = [piece for cell in cells for piece in cell.pieces]
+    missing = set(pieces) - digests.keys()
+    short = len(target.superseded(missing))
     print(_size(study, cells))
-    pieces = sum(len(cell.pieces) for cell in cells)
     harm = f", {len(damaged):,} damaged" if damaged else ""
     anew = f", {short:,} of them to replace short last pieces" if short else ""
-    there = f"{len(found):,} of {pieces:,} files are there{harm}"
+    there = f"{len(digests):,} of {len(pieces):,} files are there{harm}"
     print(f"{folder}: {there}; {len(missing):,} are to be made{anew}")
 
 
 def _size(study: Any, cells: Any) -> str:
     paths = sum(cell.paths for cell in cells)
     pulls = sum(cell.paths * cell.horizon for cell in cells)
-    room = 0
+    bytes_ = 0
     for cell in cells:
-        columns = 1 + (len(cell.problem.means) or 2)
-        room += 8 * cell.paths * columns + len(cell.pieces) * (FRAME + COLUMN * columns)
+        columns = 1 + (len(cell.setting.problem.means) or 2)
+        bytes_ += 8 * cell.paths * columns + len(cell.pieces) * (FRAME + COLUMN * columns)
     late = "".join(f"\n{one.title}: {one.course.words()}" for one in study.problems if one.course.late)
     return (
         f"{study.name}: {counted(len(cells), 'cell')}, {counted(paths, 'path')}, {pulls:,} pulls, "
-        f"about {in_bytes(room)} at most on disk{late}"
+        f"about {in_bytes(bytes_)} at most on disk{late}"
     )
 
 
@@ -164,12 +167,12 @@ def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None
     for file in done.damaged:
         print_line(f"{file} was damaged and was made again")
     print(f"{study.name}: {done.finished:,} of {done.pieces:,} files, {done.played:,} of them new")
-    if done.replaced:
-        older = counted(len(done.replaced), "older piece")
-        print(f"{older} that longer pieces replaced: kept; --prune removes them")
-    if done.strangers:
-        kept = counted(len(done.strangers), "file")
-        print(f"{kept} of cells, paths or data that the study no longer has: kept; --prune removes them")
+    for files, what, why in (
+        (done.replaced, "older piece", "that longer pieces replaced"),
+        (done.strangers, "file", "of cells, paths or data that the study no longer has"),
+    ):
+        if files:
+            print(f"{counted(len(files), what)} {why}: kept; --prune removes them")
     if settings["prune"]:
         print(f"--prune removed {counted(done.pruned, 'file')}")
     print(f"Digest: {done.digest}")
@@ -199,15 +202,15 @@ def report(
         page = report_study(results, update, lost)
     told = json.loads(page.with_name("results.json").read_text())
     for one in told["comparisons"]:
-        print(f"{_place(one)}: {one['verdict']}")
+        print(f"{_where(one)}: {one['verdict']}")
     for one in told["not_played"]:
-        print(f"{_place(one)}. {not_played_words(one['policies'])}.")
+        print(f"{_where(one)}. {not_played_words(one['policies'])}.")
     if not results.complete:
         print(f"The study is unfinished: {results.finished:,} of {results.pieces:,} files are there.")
     print(f"Report: {page}")
 
 
-def _place(one: dict[str, Any]) -> str:
+def _where(one: dict[str, Any]) -> str:
     """The problem, sigma and horizon of an entry of results.json."""
     sigma = "" if one["sigma"] is None else f", sigma {one['sigma']:g}"
     late = f" ({one['rewards'].rstrip('.')})" if "rewards" in one else ""

@@ -50,7 +50,7 @@ PIECE_PULLS = 1 << 26  # they take about a second; with skip-ahead the number of
 PIECE_NUMBERS = 1 << 23  # rewards and pulls per piece, 64 MiB
 PIECE_LAUNCHES = 4  # kernel launches of a GPU per piece
 MOST_PIECES = 10**6
-ABOUT = b"lighttail"  # the key of what a file says about itself
+STAMP = b"lighttail"  # the key of what a file says about itself
 KEY_LETTERS = 16  # letters of the key of a cell in the name of its folder
 FOUND_OUT = ("method", "block_paths", "piece_paths", "probe", "seed")  # in `played`, not in `asked_for`
 Listed = dict[tuple[str, int], dict[str, Any]]  # by `asked_text` and seed: what is known about `played`
@@ -87,14 +87,6 @@ class Cell:
     probe: bytes | None
     played: dict[str, Any]
 
-    @property
-    def problem(self) -> Problem:
-        return self.setting.problem
-
-    @property
-    def course(self) -> Course:
-        return self.setting.course
-
     @cached_property
     def key(self) -> str:
         """The digest of what the cell plays. Files with this key fit, even if names in the study changed."""
@@ -122,7 +114,9 @@ class Cell:
         """The probe, for workers. It is played now if the manifest had it and a file must be made again."""
         if self.probe is not None:
             return self.probe
-        probe = probe_of(self.policy, self.problem, self.horizon, self.way.method, self.course)
+        probe = probe_of(
+            self.policy, self.setting.problem, self.horizon, self.way.method, self.setting.course
+        )
         if sha256(probe) != self.played["probe"]:
             allowed = "finished by a machine that rounds like the machine that began it"
             found, more = "this machine rounds differently", ": play the study in a new folder"
@@ -158,7 +152,7 @@ class Piece:
         return self.first // per_block, math.ceil(self.until / per_block)
 
     @property
-    def about(self) -> dict[str, Any]:
+    def stamp(self) -> dict[str, Any]:
         """What the file of the piece says about itself."""
         return {"key": self.cell.key, "first": self.first, "rows": self.rows}
 
@@ -295,12 +289,12 @@ def pyarrow() -> Any:
     return pyarrow
 
 
-def encode(about: dict[str, Any], record: Record) -> bytes:
-    """The bytes of a file with these paths, with `about` and the digest of the columns."""
+def encode(stamp: dict[str, Any], record: Record) -> bytes:
+    """The bytes of a file with these paths, with `stamp` and the digest of the columns."""
     library = pyarrow()
     columns = {name: np.ascontiguousarray(values) for name, values in record.columns().items()}
-    text = json.dumps(about | {"columns": _columns_digest(columns)}, sort_keys=True)
-    table = library.table(columns).replace_schema_metadata({ABOUT: text.encode()})
+    text = json.dumps(stamp | {"columns": _columns_digest(columns)}, sort_keys=True)
+    table = library.table(columns).replace_schema_metadata({STAMP: text.encode()})
     buffer = BytesIO()
     library.parquet.write_table(
         table,
@@ -318,11 +312,11 @@ def decode(content: bytes) -> tuple[dict[str, Any], Record]:
     library = pyarrow()
     try:
         table = library.parquet.read_table(BytesIO(content), use_threads=False)
-        about = json.loads(table.schema.metadata[ABOUT])
+        stamp = json.loads(table.schema.metadata[STAMP])
         columns = {name: np.ascontiguousarray(table.column(name).to_numpy()) for name in table.column_names}
-        if about.pop("columns") != _columns_digest(columns):
+        if stamp.pop("columns") != _columns_digest(columns):
             raise ValueError("its columns are not those that it was made with")
-        return about, from_columns(columns)
+        return stamp, from_columns(columns)
     except Exception as error:  # the reader may raise anything for damaged bytes
         raise ValueError(f"not a piece of a study ({error})") from None
 
@@ -330,8 +324,8 @@ def decode(content: bytes) -> tuple[dict[str, Any], Record]:
 def fits(content: bytes, piece: Piece) -> bool:
     """Whether a file holds this piece: its columns are whole, and writing them again gives the same bytes."""
     try:
-        about, record = decode(content)
-        return about == piece.about and record.paths == piece.rows and encode(about, record) == content
+        stamp, record = decode(content)
+        return stamp == piece.stamp and record.paths == piece.rows and encode(stamp, record) == content
     except ValueError:
         return False
 

@@ -136,12 +136,12 @@ def parse_study(content: str, called: str, find: Find, tell: Tell | None = None)
     top, words = Source(called, content).top, _Words(find, tell)
     top.check_keys("key", KEYS)
     study = Study(
-        name=top.given("name", name),
-        paths=top.given("paths", lambda key, value: _whole(key, value, 1, MOST_PATHS)),
-        seeds=top.given("seeds", several(lambda key, value: _whole(key, value, 0))),
-        horizons=top.given("horizons", several(lambda key, value: _whole(key, value, 1, MOST_PULLS))),
-        method=top.given("method", lambda key, value: one_of(key, value, get_args(Method)), "auto"),
-        threshold=top.given("threshold", positive, None),
+        name=top.value("name", name),
+        paths=top.value("paths", lambda key, value: _whole(key, value, 1, MOST_PATHS)),
+        seeds=top.value("seeds", several(lambda key, value: _whole(key, value, 0))),
+        horizons=top.value("horizons", several(lambda key, value: _whole(key, value, 1, MOST_PULLS))),
+        method=top.value("method", lambda key, value: one_of(key, value, get_args(Method)), "auto"),
+        threshold=top.value("threshold", positive, None),
         problems=tuple(_problems(top, words)),
         policies=_policies(top, words),
         text=content,
@@ -198,8 +198,8 @@ def _policies(top: Table, reader: _Words) -> dict[str, Policy]:
     """The policies by their names."""
     policies: dict[str, Policy] = {}
     for table in top.tables("policy", POLICY_KEYS, MOST_POLICIES):
-        words = table.given("policy", text)
-        called = table.given("name", name, words)
+        words = table.value("policy", text)
+        called = table.value("name", name, words)
         _check_fresh(table, policies, called)
         with table.at("policy"):
             policy = reader.policy(words, called)
@@ -223,10 +223,10 @@ def _check_fresh(table: Table, names: Iterable[str], called: str) -> None:
 
 
 def _problems(top: Table, reader: _Words) -> Iterator[StudyProblem]:
-    shared = top.given("sigmas", several(non_negative), None)
+    shared = top.value("sigmas", several(non_negative), None)
     seen: list[StudyProblem] = []
     for table in top.tables("problem", PROBLEM_KEYS, MOST_PROBLEMS):
-        called = table.given("name", name)
+        called = table.value("name", name)
         _check_fresh(table, [other.name for other in seen], called)
         course = _course(top, table, reader.file)
         for sigma, problem in _with_sigmas(top, table, shared, reader):
@@ -246,12 +246,12 @@ def _problems(top: Table, reader: _Words) -> Iterator[StudyProblem]:
 def _course(top: Table, table: Table, find: Find) -> Course:
     """When rewards become known: a key in the table of the problem goes before the key of the study."""
 
-    def given(key: str, check: Check, default: Any) -> Any:
-        return (table if key in table.values else top).given(key, check, default)
+    def value(key: str, check: Check, default: Any) -> Any:
+        return (table if key in table.values else top).value(key, check, default)
 
-    delay = given("delay", lambda field, value: _delay(field, value, find), STRAIGHT.delay)
-    batch = given("batch", lambda field, value: _whole(field, value, 1), STRAIGHT.batch)
-    course = Course(given("never", lambda field, value: replace(delay, never=value), delay), batch)
+    delay = value("delay", lambda field, value: _delay(field, value, find), STRAIGHT.delay)
+    batch = value("batch", lambda field, value: _whole(field, value, 1), STRAIGHT.batch)
+    course = Course(value("never", lambda field, value: replace(delay, never=value), delay), batch)
     if course.late and not table.values.keys().isdisjoint(LINEAR_KEYS):
         with table.at():
             raise refuse("delay, never or batch", course.short(), "left out with a linear bandit")
@@ -274,7 +274,7 @@ def _with_sigmas(
 ) -> Iterator[tuple[float | None, Bandit | LinearBandit]]:
     """The problem of a table with each of its sigmas, or with those of the study."""
     values = table.values
-    noise = table.given("noise", text, "gaussian")
+    noise = table.value("noise", text, "gaussian")
     if "data" in values:
         others = (key for key in PROBLEM_KEYS[1:] if key not in (*DATA_KEYS, *LATE_KEYS))
         table.without(others, "with data")
@@ -294,7 +294,7 @@ def _with_sigmas(
     if "data" in values:
         yield None, _resampled(table, reader)
         return
-    for sigma in table.given("sigmas", several(non_negative), shared or (None,)):
+    for sigma in table.value("sigmas", several(non_negative), shared or (None,)):
         with table.at(*(["noise"] if "noise" in values else [])):
             law = reader.noise(noise, sigma, values["name"].strip())
         is_linear = not values.keys().isdisjoint(LINEAR_KEYS)
@@ -302,14 +302,14 @@ def _with_sigmas(
 
 
 def _arms(table: Table, law: Noise) -> Bandit:
-    problem: Bandit = table.given("means", lambda key, means: Bandit(means, law))
-    return table.given(  # type: ignore[no-any-return]
+    problem: Bandit = table.value("means", lambda key, means: Bandit(means, law))
+    return table.value(  # type: ignore[no-any-return]
         "labels", lambda key, labels: Bandit(problem.means, law, texts(key, labels)), problem
     )
 
 
 def _resampled(table: Table, reader: _Words) -> Bandit:
-    columns = [table.given(key, text, None) for key in DATA_KEYS[1:]]
+    columns = [table.value(key, text, None) for key in DATA_KEYS[1:]]
 
     def read(key: str, value: Any) -> Bandit:
         try:
@@ -317,13 +317,13 @@ def _resampled(table: Table, reader: _Words) -> Bandit:
         except BadInput as error:
             raise error.spelled(str) from None  # keys of the file and not options
 
-    return table.given("data", read)  # type: ignore[no-any-return]
+    return table.value("data", read)  # type: ignore[no-any-return]
 
 
 def _linear(table: Table, law: Noise, reader: _Words) -> LinearBandit:
     table.without(("means", "labels"), "in a linear bandit")
-    theta = table.given("theta", _vector, None)
-    dim = table.given("dim", lambda key, value: str(_whole(key, value, 1)), None)
+    theta = table.value("theta", _vector, None)
+    dim = table.value("dim", lambda key, value: str(_whole(key, value, 1)), None)
 
     def build(key: str, actions: Any) -> LinearBandit:
         if isinstance(actions, str) and actions.endswith(".npy"):
@@ -332,7 +332,7 @@ def _linear(table: Table, law: Noise, reader: _Words) -> LinearBandit:
             actions = _whole(key, actions, 2)
         return parse_linear(theta, dim, str(actions), law)
 
-    return table.given("actions", build)  # type: ignore[no-any-return]
+    return table.value("actions", build)  # type: ignore[no-any-return]
 
 
 def _vector(key: str, value: Any) -> str:

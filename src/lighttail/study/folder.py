@@ -14,20 +14,21 @@ from lighttail.checks import refuse
 from lighttail.study.cells import KEY_LETTERS, Cell, Piece, fits, sha256, slug
 from lighttail.study.file import Study
 from lighttail.study.manifest import (
+    CELLS,
     MANIFEST,
+    PIECES,
     REBUILD,
-    Found,
+    Digests,
     NoManifest,
+    has_pieces,
     is_whole,
     manifest_of,
-    no_manifest,
     read_manifest,
     versions,
 )
 from lighttail.system.files import NotWritten, in_a_sentence, leftovers, lock_alone, output_folder, whole_file
 
-CELLS, INPUTS, REPORT, LOCK = "cells", "inputs", "report", ".lock"
-PIECES = f"{'[0-9]' * 11}-{'[0-9]' * 11}.parquet"
+INPUTS, REPORT, LOCK = "inputs", "report", ".lock"
 AGAIN = "the finished files are whole, and the same command resumes after them"
 
 
@@ -39,27 +40,14 @@ def check_file_or_folder(path: Path, folder: bool) -> None:
         raise refuse(str(path), found, f"a {wanted}", found=f"is a {found}", more=away)
 
 
-def has_pieces(path: Path) -> bool:
-    """Whether there are files that are named like the pieces of a study."""
-    return next(path.glob(f"{CELLS}/*/{PIECES}"), None) is not None
-
-
-def lost_manifest(path: Path) -> NoManifest | None:
-    """The error for a folder without a manifest that has the pieces of a study."""
-    return no_manifest(path / MANIFEST, "is missing") if has_pieces(path) else None
-
-
 def _manifest(path: Path, rebuild: bool) -> dict[str, Any] | None:
     """The manifest; None if the study begins here, or if `rebuild` and the manifest is lost or damaged."""
     try:
         manifest = read_manifest(path)
-        if manifest is None and (lost := lost_manifest(path)):
-            raise lost
     except NoManifest as error:
         if not has_pieces(path):  # the file may belong to another program
-            raise refuse(
-                "out", str(path), f"a folder whose {MANIFEST} is that of a study, or a new one"
-            ) from None
+            allowed = f"a folder whose {MANIFEST} is that of a study, or a new one"
+            raise refuse("out", str(path), allowed) from None
         if not rebuild:
             offer = f" makes it anew from the pieces in {CELLS} that fit the study"
             raise error.adding(": ", REBUILD, offer) from None
@@ -96,7 +84,7 @@ def check_belongs(path: Path, study: Study, rebuild: bool = False) -> dict[str, 
 
 
 @contextmanager
-def opened(path: Path, study: Study, rebuild: bool = False) -> Iterator[Folder]:
+def opened(path: Path, study: Study, cells: list[Cell], rebuild: bool = False) -> Iterator[Folder]:
     """The folder, for one run at a time, after `check_belongs`. It is made if it does not exist."""
     with output_folder("out", path), open(path / LOCK, "ab") as file:
         try:
@@ -104,7 +92,7 @@ def opened(path: Path, study: Study, rebuild: bool = False) -> Iterator[Folder]:
         except BlockingIOError:
             alone, found = "a folder in which no other run is at work", f"is {str(path)!r}"
             raise refuse("out", str(path), alone, found=found) from None
-        folder = Folder(path, study, check_belongs(path, study, rebuild))
+        folder = Folder(path, study, cells, check_belongs(path, study, rebuild))
         for inside in (path, *path.glob(f"{CELLS}/*"), path / INPUTS):
             for file_left in leftovers(inside):
                 file_left.unlink(missing_ok=True)
@@ -116,10 +104,14 @@ def opened(path: Path, study: Study, rebuild: bool = False) -> Iterator[Folder]:
 
 
 class Folder:
-    """The files of a study. manifest: the manifest in the folder, if there is one."""
+    """The files of a study. digests: of the pieces that are there and whole, once `look` has looked.
 
-    def __init__(self, path: Path, study: Study, manifest: dict[str, Any] | None) -> None:
-        self.path, self.study = path, study
+    manifest: the manifest in the folder, if there is one.
+    """
+
+    def __init__(self, path: Path, study: Study, cells: list[Cell], manifest: dict[str, Any] | None) -> None:
+        self.path, self.study, self.cells = path, study, cells
+        self.digests: Digests = {}
         self.rebuilt = manifest is None and has_pieces(path)
         self._listed = {
             (cell["key"], file["first"], file["rows"]): file["sha256"]
@@ -135,12 +127,11 @@ class Folder:
     def _cell_folders(self) -> list[Path]:
         return sorted(inside for inside in (self.path / CELLS).glob("*") if inside.is_dir())
 
-    def look(self, cells: Iterable[Cell]) -> tuple[Found, list[Path]]:
-        """The pieces of these cells that are there and whole, and the files that are damaged. Refuses to
-        rebuild the manifest of another study."""
-        found: Found = {}
+    def look(self) -> list[Path]:
+        """Find the pieces that are there and whole; returns the files that are damaged. Refuses to rebuild
+        the manifest of another study."""
         damaged = []
-        for cell in cells:
+        for cell in self.cells:
             inside = self._folder_of(cell)
             for folder in (inside, self.path / CELLS / cell.folder):
                 check_file_or_folder(folder, folder=True)
@@ -148,43 +139,39 @@ class Folder:
                 file = inside / piece.file
                 check_file_or_folder(file, folder=False)
                 if file.exists():
-                    digest = self._whole(file, piece)
-                    if digest is None:
-                        damaged.append(file)
+                    content = file.read_bytes()
+                    if self._is_whole(content, piece):
+                        self.digests[piece] = sha256(content)
                     else:
-                        found[piece] = digest
-        if self.rebuilt and not found:
+                        damaged.append(file)
+        if self.rebuilt and not self.digests:
             allowed = f"a new folder, or one with pieces of study {self.study.name!r}"
             none = f"none in {str(self.path)!r} fits it"
             raise refuse("out", str(self.path), allowed, found=none)
-        return found, damaged
+        return damaged
 
     def _folder_of(self, cell: Cell) -> Path:
         """The folder of the cell's files, which is found by the key if names in the study changed."""
         now = self.path / CELLS / cell.folder
         return now if now.is_dir() else self._by_key.get(cell.key[:KEY_LETTERS], now)
 
-    def _whole(self, file: Path, piece: Piece) -> str | None:
-        """The sha256 of a file that holds the piece; None if the file does not agree with the manifest or, if
-        the manifest does not list it, with itself."""
-        content = file.read_bytes()
-        digest = sha256(content)
+    def _is_whole(self, content: bytes, piece: Piece) -> bool:
+        """Whether a file holds the piece, by the manifest or, if this does not list it, by itself."""
         listed = self._listed.get((piece.cell.key, piece.first, piece.rows))
-        whole = digest == listed if listed is not None else fits(content, piece)
-        return digest if whole else None
+        return fits(content, piece) if listed is None else sha256(content) == listed
 
-    def settle(self, cells: Iterable[Cell]) -> None:
+    def settle(self) -> None:
         """Rename the folders of the cells after the names in the study."""
-        for cell in cells:
+        for cell in self.cells:
             before = self._folder_of(cell)
             if before.is_dir() and before.name != cell.folder:
                 before.rename(before.with_name(cell.folder))
 
-    def keep(self, piece: Piece, content: bytes) -> str:
-        """Write the file of a piece, whole or not at all. Returns the sha256 of the file."""
+    def keep(self, piece: Piece, content: bytes) -> None:
+        """Write the file of a piece, whole or not at all."""
         with self._file(self.path / CELLS / piece.cell.folder / piece.file) as file:
             file.write(content)
-        return sha256(content)
+        self.digests[piece] = sha256(content)
 
     def look_at_inputs(self) -> list[Path]:
         """The copies of the study's data that are damaged."""
@@ -211,29 +198,29 @@ class Folder:
         except OSError as error:
             raise NotWritten(f"{in_a_sentence(error)}: {AGAIN}") from error
 
-    def write_manifest(self, cells: Iterable[Cell], found: Found) -> dict[str, Any]:
+    def write_manifest(self) -> dict[str, Any]:
         """Write the manifest: what the study is, and which files belong to it."""
-        manifest = manifest_of(self.study, self.inputs, cells, found)
+        manifest = manifest_of(self.study, self.inputs, self.cells, self.digests)
         with self._file(self.path / MANIFEST) as file:
             file.write(json.dumps(manifest, indent=1).encode() + b"\n")
         return manifest
 
-    def superseded(self, cells: Iterable[Cell], pieces: Container[Piece]) -> dict[Piece, list[Path]]:
+    def superseded(self, pieces: Container[Piece]) -> dict[Piece, list[Path]]:
         """For each of `pieces`, the files of shorter pieces, made before paths were added to the study."""
         older: dict[Piece, list[Path]] = {}
-        for cell in cells:
+        for cell in self.cells:
             begin = {piece.first: piece for piece in cell.pieces if piece in pieces}
             for file in sorted(self._folder_of(cell).glob(PIECES)):
                 first, until = map(int, file.stem.split("-"))
-                piece = begin.get(first)
-                if piece is not None and until < piece.until:
-                    older.setdefault(piece, []).append(file)
+                if first in begin and until < begin[first].until:
+                    older.setdefault(begin[first], []).append(file)
         return older
 
-    def strangers(self, cells: Iterable[Cell]) -> list[Path]:
+    def strangers(self) -> list[Path]:
         """The files of cells, paths or data that the study does not have."""
-        wanted = {self.path / CELLS / cell.folder / piece.file for cell in cells for piece in cell.pieces}
-        wanted |= {self.path / copy for copy in self.inputs.values()}
+        wanted = {self.path / copy for copy in self.inputs.values()}
+        for cell in self.cells:
+            wanted |= {self.path / CELLS / cell.folder / piece.file for piece in cell.pieces}
         there = [*self.path.glob(f"{CELLS}/*/{PIECES}"), *self.path.glob(f"{INPUTS}/{'?' * 64}_*")]
         return sorted(file for file in set(there) - wanted if file.is_file())
 

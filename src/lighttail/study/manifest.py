@@ -17,8 +17,9 @@ from lighttail.study.told import Types
 from lighttail.system.versions import used_versions
 
 FORMAT = "lighttail study 1"
-MANIFEST = "manifest.json"
-Found = dict[Piece, str]  # the pieces that are in the folder, and the sha256 of their files
+MANIFEST, CELLS = "manifest.json", "cells"
+PIECES = f"{'[0-9]' * 11}-{'[0-9]' * 11}.parquet"
+Digests = dict[Piece, str]  # of the pieces that are in the folder: the sha256 of their files
 VERSIONS = ("lighttail", "numpy", "numba", "python", "pyarrow")
 TYPES: Types = dict.fromkeys(("name", "study", "study_sha256", "digest"), (str,))
 TYPES |= {"versions": (dict,), "inputs": (dict,), "pieces": (int,), "finished": (int,), "cells": (list,)}
@@ -44,12 +45,19 @@ def versions() -> dict[str, str]:
     return used | {"python": ".".join(used["python"].split(".")[:2]), "pyarrow": pyarrow().__version__}
 
 
+def has_pieces(path: Path) -> bool:
+    """Whether there are files that are named like the pieces of a study."""
+    return next(path.glob(f"{CELLS}/*/{PIECES}"), None) is not None
+
+
 def read_manifest(path: Path, field: str = "out") -> dict[str, Any] | None:
-    """The manifest in the folder of a study; None if there is none."""
+    """The manifest in the folder of a study; None if there is none and there are no pieces either."""
     file = path / MANIFEST
     try:
         manifest = json.loads(file.read_bytes())
     except FileNotFoundError:
+        if has_pieces(path):
+            raise no_manifest(file, "is missing") from None
         return None
     except NotADirectoryError:
         raise refuse(field, str(path), "a folder") from None
@@ -93,15 +101,17 @@ def wrong_type(entry: Any, types: Types, what: str = "") -> str:
     return ""
 
 
-def manifest_of(study: Study, inputs: dict[str, str], cells: Iterable[Cell], found: Found) -> dict[str, Any]:
+def manifest_of(
+    study: Study, inputs: dict[str, str], cells: Iterable[Cell], digests: Digests
+) -> dict[str, Any]:
     """The manifest. It does not depend on when, where or how often the study was run."""
     entries, pieces = [], 0
     for cell in cells:
         pieces += len(cell.pieces)
         files = [
-            {"file": piece.file, "first": piece.first, "rows": piece.rows, "sha256": found[piece]}
+            {"file": piece.file, "first": piece.first, "rows": piece.rows, "sha256": digests[piece]}
             for piece in cell.pieces
-            if piece in found
+            if piece in digests
         ]
         about = {"key": cell.key, "folder": cell.folder, "paths": cell.paths, "played": cell.played}
         entries.append(cell.names | about | {"files": files})
@@ -114,7 +124,7 @@ def manifest_of(study: Study, inputs: dict[str, str], cells: Iterable[Cell], fou
         "method": study.method,
         "inputs": inputs,
         "pieces": pieces,
-        "finished": len(found),
+        "finished": len(digests),
         "digest": _digest(entries),
         "cells": entries,
     }

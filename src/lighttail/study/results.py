@@ -18,8 +18,8 @@ from lighttail.running.kept import Keep, kept_as
 from lighttail.running.prepare import fitting_paths
 from lighttail.study.cells import decode, sha256
 from lighttail.study.file import Study, StudyProblem, parse_study
-from lighttail.study.folder import CELLS, INPUTS, is_copy, lost_manifest
-from lighttail.study.manifest import MANIFEST, REBUILD, NoManifest, is_whole, read_manifest, wrong_type
+from lighttail.study.folder import INPUTS, is_copy
+from lighttail.study.manifest import CELLS, MANIFEST, REBUILD, NoManifest, is_whole, read_manifest, wrong_type
 from lighttail.study.told import NOISE, POLICY, Facts
 from lighttail.system.files import in_a_sentence
 
@@ -35,12 +35,10 @@ def load_study(folder: str | Path) -> Results:
     path = Path(folder)
     try:
         manifest = read_manifest(path, "folder") if path.is_dir() else None
-        if manifest is None:
-            raise lost_manifest(path) or refuse(
-                "folder", str(path), "that of a study, which `lighttail run` makes"
-            )
     except NoManifest as error:
         raise error.adding(": run the study with ", REBUILD, " to make it anew from its pieces") from None
+    if manifest is None:
+        raise refuse("folder", str(path), "that of a study, which `lighttail run` makes")
     if not is_whole(manifest):
         raise DamagedStudy(f"{path / MANIFEST} is damaged; {ANEW}")
     study = parse_study(
@@ -119,8 +117,7 @@ class Results:
         share = study.threshold
         threshold = problem.default_threshold(horizon) if share is None else share * horizon
         outcomes = {name: self._outcome(setting, name, horizon, paths, together=len(there)) for name in there}
-        asked = (threshold, kind)
-        growths = {name: self._growth(setting, name, outcomes[name], *asked) for name in there}
+        growths = {name: self._growth(setting, name, outcomes[name], threshold, kind) for name in there}
         settings = (problem, study.seeds, threshold, setting.course)
         return comparison_of(study.policies_on(setting), outcomes, *settings, kind=kind, growths=growths)
 
@@ -161,15 +158,9 @@ class Results:
                 f"{self.path} is damaged: its copy of the data of {setting.name!r} is not what was played"
             )
         keep: Keep = "paths" if paths * together <= fitting_paths(problem) else "law"
-        settings = {
-            **{key: played[key] for key in ("policy", "problem", "horizon", "method", "block_paths")},
-            "policy_label": policy,
-            "paths": paths,
-            "seed": [cell["seed"] for cell in cells],
-            "keep": keep,
-            "versions": dict(self.manifest["versions"]),
-            **setting.course.said(),
-        }
+        settings = {key: played[key] for key in ("policy", "problem", "horizon", "method", "block_paths")}
+        settings |= {"policy_label": policy, "paths": paths, "seed": [cell["seed"] for cell in cells]}
+        settings |= {"keep": keep, "versions": dict(self.manifest["versions"]), **setting.course.said()}
         kept = kept_as(keep, problem, horizon, paths)
         done = 0
         for cell in cells:

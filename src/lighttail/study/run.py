@@ -37,7 +37,7 @@ from lighttail.running.prepare import MOST_THREADS, usable_processors
 from lighttail.study.cells import Cell, Piece, cells_of, encode
 from lighttail.study.file import Study
 from lighttail.study.folder import Folder, check_belongs, opened
-from lighttail.study.manifest import Found, listed_in
+from lighttail.study.manifest import listed_in
 from lighttail.system.progress import ReportPart
 
 LISTING = 20  # the manifest is written again after this many times the time that writing it took
@@ -98,31 +98,31 @@ def run_study(
     manifest = check_belongs(Path(folder), study, rebuild)
     cells = cells_of(study, device, progress is not None, listed_in(manifest, study))
     report = progress or (lambda label, done: None)
-    with opened(Path(folder), study, rebuild) as target:
+    with opened(Path(folder), study, cells, rebuild) as target:
         report("looking at what is there", 0)
-        found, damaged = target.look(cells)
+        damaged = target.look()
         copies = target.look_at_inputs()
-        target.settle(cells)
-        target.write_manifest(cells, found)
+        target.settle()
+        target.write_manifest()
         target.keep_inputs(copies)
-        before = len(found)
+        before = len(target.digests)
         until = None if budget is None else begun + budget
         try:
-            _play(target, cells, found, (executor, workers, device), until, report)
+            _play(target, (executor, workers, device), until, report)
         except BaseException:
             with suppress(OSError):  # such as a full disk; the files can be read without a manifest
-                target.write_manifest(cells, found)
+                target.write_manifest()
             raise
-        older = {file for files in target.superseded(cells, found).values() for file in files}
-        replaced, strangers = sorted(older), [file for file in target.strangers(cells) if file not in older]
+        older = {file for files in target.superseded(target.digests).values() for file in files}
+        replaced, strangers = sorted(older), [file for file in target.strangers() if file not in older]
         if prune:
             target.prune([*replaced, *strangers])
-        manifest = target.write_manifest(cells, found)
+        manifest = target.write_manifest()
     return Done(
         folder=Path(folder),
         pieces=manifest["pieces"],
-        finished=len(found),
-        played=len(found) - before,
+        finished=len(target.digests),
+        played=len(target.digests) - before,
         damaged=[*copies, *damaged],
         replaced=[] if prune else replaced,
         strangers=[] if prune else strangers,
@@ -134,22 +134,23 @@ def run_study(
 class _Pieces:
     """The missing pieces, each of which is written into the folder as soon as it is played."""
 
-    def __init__(self, folder: Folder, cells: list[Cell], found: Found, report: ReportPart) -> None:
-        self.folder, self.cells, self.found, self.report = folder, cells, found, report
-        self.finished = sum(piece.rows for piece in found)
+    def __init__(self, folder: Folder, report: ReportPart) -> None:
+        self.folder, self.report = folder, report
+        self.finished = sum(piece.rows for piece in folder.digests)
         self.workers: set[Any] = set()  # the workers that have sent a piece
         self.due = time.monotonic() + 1.0  # when to write the manifest
 
     def missing(self) -> list[Piece]:
         """The first piece of every cell, then the second, so that an unfinished study can be compared."""
-        missing = [piece for cell in self.cells for piece in cell.pieces if piece not in self.found]
+        pieces = (piece for cell in self.folder.cells for piece in cell.pieces)
+        missing = [piece for piece in pieces if piece not in self.folder.digests]
         return sorted(missing, key=lambda piece: piece.first // piece.cell.way.per_piece)
 
     def done(self, piece: Piece, part: Part) -> None:
         """Keep the piece that a task returned."""
         self.workers.add(part.worker)
         assert isinstance(part.content, Record)
-        self.found[piece] = self.folder.keep(piece, encode(piece.about, part.content))
+        self.folder.keep(piece, encode(piece.stamp, part.content))
         self.finished += piece.rows
         self.tell(piece)
 
@@ -162,16 +163,14 @@ class _Pieces:
         A piece that the manifest does not list yet has its own digest.
         """
         if (start := time.monotonic()) >= self.due:
-            self.folder.write_manifest(self.cells, self.found)
+            self.folder.write_manifest()
             self.due = time.monotonic() + max(1.0, LISTING * (time.monotonic() - start))
         return until is not None and time.monotonic() >= until
 
 
-def _play(
-    folder: Folder, cells: list[Cell], found: Found, where: Where, until: float | None, report: ReportPart
-) -> None:
+def _play(folder: Folder, where: Where, until: float | None, report: ReportPart) -> None:
     """Play the missing pieces. After `until`, only pieces that have begun are finished."""
-    pieces, known = _Pieces(folder, cells, found, report), count_of(*where)
+    pieces, known = _Pieces(folder, report), count_of(*where)
     missing = pieces.missing()
     if not missing:
         return
@@ -179,9 +178,10 @@ def _play(
 
         @lru_cache(maxsize=1)  # the pieces of a cell come one after the other
         def job_of(cell: Cell) -> tuple[Job, bytes]:
-            played = (cell.policy, cell.problem, cell.horizon, cell.paths, cell.seed, *cell.way[:2])
+            setting = cell.setting
+            played = (cell.policy, setting.problem, cell.horizon, cell.paths, cell.seed, *cell.way[:2])
             probe = b"" if cell.way.precision else cell.checked_probe()  # a GPU has no workers to compare
-            job = Job(*played, "paths", cell.course, probe, str(flag))
+            job = Job(*played, "paths", setting.course, probe, str(flag))
             return job, to_bytes(job)
 
         def send(executor: Any, piece: Piece, attempt: int) -> Future[Part]:
@@ -223,7 +223,9 @@ def play_on_device(piece: Piece) -> Part:
     """The paths of a piece, played on a GPU."""
     cell: Any = piece.cell
     rows = (piece.first, piece.until)
-    record = device_paths(cell.policy, cell.problem, cell.horizon, rows, cell.seed, cell.way.precision)
+    record = device_paths(
+        cell.policy, cell.setting.problem, cell.horizon, rows, cell.seed, cell.way.precision
+    )
     return Part(record, 0.0, worker_name())
 
 

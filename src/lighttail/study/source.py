@@ -111,7 +111,7 @@ class Table:
 
     def tables(self, key: str, known: tuple[str, ...], most: int) -> list[Table]:
         """The tables [[key]], which are at most `most` and have only known keys."""
-        listed = self.given(key, lambda field, value: value)
+        listed = self.value(key, lambda field, value: value)
         with self.at(key):
             if not isinstance(listed, list) or not listed or not all(isinstance(one, dict) for one in listed):
                 found = f"is [{key}]" if isinstance(listed, dict) else None
@@ -130,7 +130,7 @@ class Table:
             with self.at(word):
                 known_word(field, word, known)
 
-    def given(self, key: str, check: Check, default: Any = NEEDED) -> Any:
+    def value(self, key: str, check: Check, default: Any = NEEDED) -> Any:
         """The checked value of a key, or its default."""
         if key in self.values:
             with self.at(key):
@@ -156,12 +156,8 @@ def _depth(document: Any) -> int:
     depth, inside = 0, [document]
     while inside and depth <= DEEPEST:
         depth += 1
-        inside = [
-            part
-            for one in inside
-            for part in (one.values() if isinstance(one, dict) else one)
-            if isinstance(part, (dict, list))
-        ]
+        parts = (part for one in inside for part in (one.values() if isinstance(one, dict) else one))
+        inside = [part for part in parts if isinstance(part, (dict, list))]
     return depth
 
 
@@ -209,7 +205,6 @@ def texts(field: str, value: Any) -> tuple[str, ...]:
 def name(field: str, value: Any) -> str:
     """A text that can be a name, even of a folder."""
     if len(text(field, value)) > LONGEST_NAME or not value.isprintable() or not re.search(r"[^\W_]", value):
-        raise refuse(
-            field, value, f"a text of 1 to {LONGEST_NAME} characters with at least one letter or digit"
-        )
+        allowed = f"a text of 1 to {LONGEST_NAME} characters with at least one letter or digit"
+        raise refuse(field, value, allowed)
     return value.strip()  # type: ignore[no-any-return]
