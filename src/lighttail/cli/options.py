@@ -251,24 +251,23 @@ def policies_from(
     return swept
 
 
-def shares_of_noise(words: Sequence[str], sigma: float) -> str:
-    """One line that says how large the noise is, and which share of the noise each kappa is. The line is
-    empty if no word is in units of the noise, and for the noise 1, for which the names say so already.
+def notes(words: Sequence[str], sigma: float, data: Path | None) -> list[str]:
+    """The sentences under an answer: about kappas in units of the noise, and about data.
 
-    >>> shares_of_noise(["ucb:lighttailed:0.2s", "ts:0.8"], 0.196)
-    'The noise of this problem is 0.196. Kappa as a share of the noise: UCB + LightTailed(0.0392) 0.2.'
+    The first says how large the noise is, and which share of the noise each kappa is. It is left out if no
+    word is in units of the noise, and for the noise 1, for which the names say so already.
+
+    >>> notes(["ucb:lighttailed:0.2s", "ts:0.8"], 0.196, None)
+    ['The noise of this problem is 0.196. Kappa as a share of the noise: UCB + LightTailed(0.0392) 0.2.']
     """
+    sentences = [] if data is None else [TAKEN_FOR_TRUE]
     named = [word for word in words if in_units_of_noise(word)]
     if not named or sigma == 1.0:
-        return ""
+        return sentences
     with warnings.catch_warnings(action="ignore"):  # of a policy that was made before
         parts = [f"{parse_policy(word, HERE, sigma)} {' and '.join(shares(word))}" for word in named]
-    return f"The noise of this problem is {sigma:.3g}. Kappa as a share of the noise: {', '.join(parts)}."
-
-
-def notes(words: Sequence[str], sigma: float, data: Path | None) -> list[str]:
-    """The sentences under an answer: about kappas in units of the noise, and about data."""
-    return list(filter(None, (shares_of_noise(words, sigma), "" if data is None else TAKEN_FOR_TRUE)))
+    noise = f"The noise of this problem is {sigma:.3g}."
+    return [f"{noise} Kappa as a share of the noise: {', '.join(parts)}.", *sentences]
 
 
 def command_again(context: typer.Context, **defaults: Any) -> str:

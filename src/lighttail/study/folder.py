@@ -128,8 +128,8 @@ class Folder:
         return sorted(inside for inside in (self.path / CELLS).glob("*") if inside.is_dir())
 
     def look(self) -> list[Path]:
-        """Find the pieces that are there and whole; returns the files that are damaged. Refuses to rebuild
-        the manifest of another study."""
+        """Find the pieces that are there and whole, by the manifest or, if it does not list a piece, by the
+        file itself. Returns the files that are damaged; refuses to rebuild the manifest of another study."""
         damaged = []
         for cell in self.cells:
             inside = self._folder_of(cell)
@@ -140,8 +140,10 @@ class Folder:
                 check_file_or_folder(file, folder=False)
                 if file.exists():
                     content = file.read_bytes()
-                    if self._is_whole(content, piece):
-                        self.digests[piece] = sha256(content)
+                    digest = sha256(content)
+                    listed = self._listed.get((cell.key, piece.first, piece.rows))
+                    if digest == listed or (listed is None and fits(content, piece)):
+                        self.digests[piece] = digest
                     else:
                         damaged.append(file)
         if self.rebuilt and not self.digests:
@@ -154,11 +156,6 @@ class Folder:
         """The folder of the cell's files, which is found by the key if names in the study changed."""
         now = self.path / CELLS / cell.folder
         return now if now.is_dir() else self._by_key.get(cell.key[:KEY_LETTERS], now)
-
-    def _is_whole(self, content: bytes, piece: Piece) -> bool:
-        """Whether a file holds the piece, by the manifest or, if this does not list it, by itself."""
-        listed = self._listed.get((piece.cell.key, piece.first, piece.rows))
-        return fits(content, piece) if listed is None else sha256(content) == listed
 
     def settle(self) -> None:
         """Rename the folders of the cells after the names in the study."""
