@@ -20,14 +20,14 @@ from lighttail.bounds.bound import (
     is_gaussian,
     most_regret,
     no_bound,
-    noise_level,
+    noise_quantile,
     probability_bound,
     remembered,
     sub_gaussian,
     with_noise,
 )
-from lighttail.bounds.chances import Arm, Split, best_arm_dropped
-from lighttail.bounds.proved import chances, has_linear_theorem, tails, theorem_of
+from lighttail.bounds.chances import LARGE, Arm, Split, best_arm_dropped
+from lighttail.bounds.proved import case_of, chances, check_gaps, has_linear_theorem, tails
 from lighttail.bounds.simplified import Simplified
 from lighttail.checks import BadInput, fraction, number, refuse
 from lighttail.linear import LinearBandit
@@ -115,8 +115,9 @@ def certificate(
     asked = check_question(policy, problem, horizon, kind, regret)
     pseudo = remembered(_certified, policy, problem, asked.horizon)
     if asked.kind == "pseudo_regret":
-        return probability_bound(pseudo(asked.regret), "certificate")
-    chance = with_noise(pseudo, asked.regret, asked.sigma * asked.horizon**0.5, is_gaussian(problem))
+        chance = pseudo(asked.regret)
+    else:
+        chance = with_noise(pseudo, asked.regret, asked.sigma * asked.horizon**0.5, is_gaussian(problem))
     return probability_bound(chance, "certificate")
 
 
@@ -133,10 +134,8 @@ def guarantee(
     check_question(policy, problem, horizon, kind, regret)
     found = []
     for question in (certificate, tail):
-        try:
+        with suppress(BadInput):
             found.append(question(policy, problem, horizon=horizon, regret=regret, kind=kind))
-        except BadInput:
-            continue
     if not found:
         raise refuse("policy", policy, f"{IN_CERTIFICATE}; or {IN_THEOREM}")
     return min(found, key=lambda bound: bound.value)
@@ -178,7 +177,7 @@ def regret(
 
     known = most_regret(problem, asked.horizon)  # a bound that needs no theorem
     if asked.kind == "regret":
-        known += asked.sigma * asked.horizon**0.5 * noise_level(risk, is_gaussian(problem))
+        known += asked.sigma * asked.horizon**0.5 * noise_quantile(risk, is_gaussian(problem))
     end = _falls_to(risk, lambda x: ask(x).value, known)
     return Bound(end, ask(end).source, end >= known)
 
@@ -224,8 +223,8 @@ def mean(policy: Policy, problem: Bandit, *, horizon: int) -> Bound:
             raise
     else:
         found |= {f"integral of {name}": _integral(chance, most) for name, chance in known.items()}
-        theorem = theorem_of(policy, problem, horizon, sigma)
-        found |= {} if theorem is None else theorem[0].means(theorem[1])
+        case = case_of(policy, problem, horizon, sigma)
+        found |= {} if case is None else case.theorem.means(case)
     source = min(found, key=lambda name: found[name])
     return Bound(min(most, found[source]), source, found[source] >= most)
 
@@ -239,17 +238,11 @@ def simplified(policy: Policy, problem: Bandit, *, horizon: int) -> Simplified:
     (26106.02, 'Thm exp-K-armed-optimal, in y')
     """
     horizon, _, _, sigma = check_question(policy, problem, horizon)
-    _check_gaps(problem)
-    found = theorem_of(policy, problem, horizon, sigma)
-    if found is not None and found[0].simplified is not None:
-        return found[0].simplified(found[1])
+    check_gaps(problem)
+    case = case_of(policy, problem, horizon, sigma)
+    if case is not None and case.theorem.simplified is not None:
+        return case.theorem.simplified(case)
     raise refuse("policy", policy, "UCB or SuccessiveElimination with LightTailed or ArmOptimal")
-
-
-def _check_gaps(problem: Bandit) -> None:
-    if max(problem.gaps) > 1.0 + 1e-12:
-        why = "the theorems assume means that are at most 1 apart"
-        raise no_bound("means", problem.means, "at most 1 apart, which the theorems assume", why)
 
 
 def _theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float, kind: Lost) -> dict[str, Chance]:
@@ -258,8 +251,6 @@ def _theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float, kind:
     if found is None:
         why = f"there is none for {policy}, only for {WITH_THEOREM}"
         raise no_bound("policy", policy, IN_THEOREM, why)
-    if theorem_of(policy, problem, horizon, sigma) is not None:
-        _check_gaps(problem)
     return found
 
 
@@ -289,7 +280,8 @@ def _certified(policy: Policy, problem: Bandit, horizon: int) -> _Certified:
     if problem.arms > MOST_ARMS:
         why = f"the certificate looks at every pair of arms, and there are more than {MOST_ARMS} arms"
         raise no_bound("the number of arms", problem.arms, f"at most {MOST_ARMS} for a certificate", why)
-    known = chances(policy, problem, horizon, sub_gaussian(problem))
+    sigma = sub_gaussian(problem)
+    known = chances(policy, problem, horizon, sigma)
     if known is None:
         why = f"there is none for {policy}, only for {WITH_CERTIFICATE}"
         raise no_bound("policy", policy, IN_CERTIFICATE, why)
@@ -297,13 +289,10 @@ def _certified(policy: Policy, problem: Bandit, horizon: int) -> _Certified:
     gaps = sorted(problem.gaps)[1:]  # the gaps of all arms but one best arm
     losing = [gap for gap in gaps if gap > 0.0]
     unit = math.ldexp(1.0, math.frexp(max(losing))[1] - 1) if losing else 1.0
-
-    def arm(gap: float) -> Arm:
-        """The arm with this gap. If the gap is below LEAST_GAP, its loss per pull is taken as LEAST_GAP,
-        which is larger."""
-        return Arm(max(gap / unit, LEAST_GAP), lambda _, pulls: known.of(gap, pulls), known.end, full)
-
-    arms = [arm(gap) for gap in losing]
+    arms = []
+    for gap in losing:  # a loss per pull that is below LEAST_GAP is taken as LEAST_GAP, which is larger
+        chance = functools.partial(known.of, min(gap / sigma, LARGE))
+        arms.append(Arm(max(gap / unit, LEAST_GAP), chance, known.end, full))
     ties = len(gaps) - len(losing)
     extra = [0.0] * (len(losing) + 1)
     if known.drop is not None:

@@ -130,7 +130,7 @@ def noise_tail(z: float, gaussian: bool) -> float:
     return math.exp(-0.5 * z * z)
 
 
-def noise_level(delta: float, gaussian: bool) -> float:
+def noise_quantile(delta: float, gaussian: bool) -> float:
     """The z at which `noise_tail` is delta; 0 for Gaussian noise and a delta above 1/2."""
     from scipy.special import ndtri
 

@@ -27,7 +27,8 @@ from lighttail.bounds.bound import is_gaussian, no_bound
 from lighttail.problems import Bandit
 from lighttail.records import Floats
 
-ArmChance = Callable[[float, Floats], Floats]  # (gap, m) -> a bound on P(the arm is pulled more than m times)
+# (gap in units of sigma, m) -> a bound on P(the arm is pulled more than m times)
+ArmChance = Callable[[float, Floats], Floats]
 LOOKED_AT = 10**6  # pulls: the radius of a user's bonus is computed for every n up to this number
 LARGE = 1e100  # in units of sigma: larger numbers are cut, which only makes a bound larger
 CLIMBS = (Standard, LightTailed, ArmOptimal, Eqo)  # n radius(n) never falls, so it is smallest at n = 1
@@ -58,11 +59,9 @@ def index_chances(policy: Any, problem: Bandit, horizon: int, sigma: float) -> C
     if bonus.changes_with_time():
         return None
     scale = min(least_scale(bonus, horizon, params) / sigma, LARGE)
-
-    def overtakes(gap: float, m: Floats) -> Floats:
-        return overtaken(min(gap / sigma, LARGE), m, scale, _radii(bonus, params, m, sigma), gaussian)
-
-    return Chances(overtakes, full, None)
+    return Chances(
+        lambda gap, m: overtaken(gap, m, scale, _radii(bonus, params, m, sigma), gaussian), full, None
+    )
 
 
 def elimination_chances(policy: Any, problem: Bandit, horizon: int, sigma: float) -> Chances | None:
@@ -72,11 +71,8 @@ def elimination_chances(policy: Any, problem: Bandit, horizon: int, sigma: float
         return None
     gaussian, full = is_gaussian(problem), horizon - problem.arms + 1
     scale = min(least_scale(bonus, horizon, params) / sigma, LARGE)
-
-    def survives(gap: float, m: Floats) -> Floats:
-        return still_active(min(gap / sigma, LARGE), m, _radii(bonus, params, m, sigma), gaussian)
-
-    return Chances(survives, min(full, (horizon - 1) // 2 + 1), 2.0 * scale / sigma)
+    end, drop = min(full, (horizon - 1) // 2 + 1), 2.0 * scale / sigma
+    return Chances(lambda gap, m: still_active(gap, m, _radii(bonus, params, m, sigma), gaussian), end, drop)
 
 
 def _radii(bonus: Bonus, params: tuple[float, ...], m: Floats, sigma: float) -> Floats:
@@ -94,7 +90,7 @@ def _any_time(
         for times in (m + arms, np.full(m.size, float(horizon))):
             clocks = [bonus.clock(t, *params) for t in times.tolist()]
             radii = _scaled([c / n for c, n in zip(clocks, m.tolist(), strict=True)], sigma, 10.0 * LARGE)
-            total += overtaken(min(gap / sigma, LARGE), m, _scaled(clocks, sigma, LARGE), radii, gaussian)
+            total += overtaken(gap, m, _scaled(clocks, sigma, LARGE), radii, gaussian)
         return np.minimum(1.0, total)
 
     return chance
@@ -181,11 +177,11 @@ def _least(drop: float, own: float, other: float) -> float:
 class Arm:
     """The chance of one arm on a grid of pulls, where it never rises, and the arm's response to a price."""
 
-    def __init__(self, gap: float, chance: Callable[[float, Floats], Floats], end: int, horizon: int) -> None:
-        self.gap, self.end, self.full = gap, end, horizon
+    def __init__(self, gap: float, chance: Callable[[Floats], Floats], end: int, full: int) -> None:
+        self.gap, self.end, self.full = gap, end, full
         self._chance = chance
         self.pulls = grid(end)
-        self.values: Floats = np.minimum.accumulate(chance(gap, self.pulls))
+        self.values: Floats = np.minimum.accumulate(chance(self.pulls))
         self._hull()
 
     def _hull(self) -> None:
@@ -221,7 +217,7 @@ class Arm:
         inside = (m >= 1.0) & (m < self.end)
         if inside.any():
             known = self.values[np.searchsorted(self.pulls, m[inside], side="right") - 1]
-            out[inside] = np.minimum(known, self._chance(self.gap, m[inside]))
+            out[inside] = np.minimum(known, self._chance(m[inside]))
         return out
 
     def mean_pulls(self) -> float:
@@ -263,9 +259,9 @@ class Split:
                 end = None if rest else 1  # without another arm the price does not matter
                 others = self.value[rest, :end].sum(axis=0) + self.extra[paid]
                 over = left - self.spent[rest, :end].sum(axis=0)
-                kept = (others < best) & (over >= self.arms[free].gap)
-                if kept.any():
-                    sums = others[kept] + self.arms[free].with_budget(over[kept])
+                better = (others < best) & (over >= self.arms[free].gap)
+                if better.any():
+                    sums = others[better] + self.arms[free].with_budget(over[better])
                     best = min(best, float(sums.min()))
         return best
 

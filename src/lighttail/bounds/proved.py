@@ -7,14 +7,14 @@ radius, and a subclass of a shipped policy may have another rule, so no theorem 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from lighttail.bonuses import AnyTime, ArmOptimal, LightTailed
 from lighttail.bounds import theorems
 from lighttail.bounds.bound import Chance, no_bound, with_noise
 from lighttail.bounds.chances import Chances, elimination_chances, index_chances
 from lighttail.bounds.simplified import Simplified, simplified_k_armed, simplified_k_armed_optimal
-from lighttail.bounds.theorems import Terms
+from lighttail.bounds.theorems import RuleName, Terms
 from lighttail.linear import LinearLightTailed, LinearUCB
 from lighttail.outcomes.losing import Lost
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination
@@ -22,13 +22,15 @@ from lighttail.problems import Bandit
 
 
 class Case(NamedTuple):
-    """The question that a theorem answers. rule: the rule of the paper by which the policy plays."""
+    """The theorems that cover a policy, and the question for them. rule: the rule of the paper by which the
+    policy plays."""
 
+    theorem: Theorem
     policy: Any
     problem: Bandit
     horizon: int
     sigma: float
-    rule: Literal["UCB", "SE"]
+    rule: RuleName
 
     @property
     def arms(self) -> int:
@@ -63,7 +65,7 @@ class Proved(NamedTuple):
     by the type of the bonus.
     """
 
-    rule: Literal["UCB", "SE"]
+    rule: RuleName
     certificate: Callable[..., Chances | None]
     theorems: dict[type, Theorem]
 
@@ -124,13 +126,11 @@ def has_linear_theorem(policy: Any) -> bool:
     return (type(policy), type(getattr(policy, "bonus", None))) in LINEAR
 
 
-def theorem_of(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> tuple[Theorem, Case] | None:
-    """The theorems that cover a policy, and the question for them; None if there are none."""
+def case_of(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> Case | None:
+    """The theorems that cover a policy, with the question for them; None if there are none."""
     known, bonus = PROVED.get(type(policy)), getattr(policy, "bonus", None)
-    theorem = None if known is None else known.theorems.get(type(bonus))
-    if known is None or theorem is None:
-        return None
-    return theorem, Case(policy, problem, horizon, sigma, known.rule)
+    theorem = known and known.theorems.get(type(bonus))
+    return known and theorem and Case(theorem, policy, problem, horizon, sigma, known.rule)
 
 
 def chances(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> Chances | None:
@@ -146,11 +146,17 @@ def tails(
     own = OWN_TAILS.get(type(policy))
     if own is not None:
         return own(policy, problem, horizon, sigma, kind)
-    found = theorem_of(policy, problem, horizon, sigma)
-    if found is None:
+    case = case_of(policy, problem, horizon, sigma)
+    if case is None:
         return None
-    theorem, case = found
-    return {name: _of_kind(terms, whole, kind) for name, (terms, whole) in theorem.tails(case).items()}
+    check_gaps(problem)
+    return {name: _of_kind(terms, whole, kind) for name, (terms, whole) in case.theorem.tails(case).items()}
+
+
+def check_gaps(problem: Bandit) -> None:
+    if max(problem.gaps) > 1.0 + 1e-12:
+        why = "the theorems assume means that are at most 1 apart"
+        raise no_bound("means", problem.means, "at most 1 apart, which the theorems assume", why)
 
 
 def _of_kind(terms: Callable[[float], Terms], whole: float, kind: Lost) -> Chance:

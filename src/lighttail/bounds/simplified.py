@@ -34,10 +34,10 @@ class Simplified:
         It is offset + unit max(sqrt L, L / slope) with L = ln(factor / delta). The paper prints it for
         ArmOptimal and eta = 1.
         """
-        level = max(0.0, self.log_factor - math.log(fraction("delta", delta)))
-        if level > 0.0 and self.slope == 0.0:
+        log_ratio = max(0.0, self.log_factor - math.log(fraction("delta", delta)))
+        if log_ratio > 0.0 and self.slope == 0.0:
             return math.inf
-        return self.offset + self.unit * max(math.sqrt(level), level / self.slope)
+        return self.offset + self.unit * max(math.sqrt(log_ratio), log_ratio / self.slope)
 
 
 def simplified_k_armed(horizon: int, arms: int, sigma: float, kappa: float) -> Simplified:
@@ -147,9 +147,9 @@ def consistent_tail_exponent(rate: float, sigma: float, true_sigma: float | None
     (4.0, 2.7726)
     """
     rate, sigma = positive("rate", rate), positive("sigma", sigma)
-    level = sigma if true_sigma is None else positive("true_sigma", true_sigma)
-    if level < sigma:
+    largest = sigma if true_sigma is None else positive("true_sigma", true_sigma)
+    if largest < sigma:
         raise refuse("true_sigma", true_sigma, f"at least sigma, {sigma:g}")
-    s = min(level, math.hypot(sigma, 1.0))
+    s = min(largest, math.hypot(sigma, 1.0))
     apart = math.log(s) - math.log(sigma)
     return 4 * (rate * (apart - 0.5 + 0.5 * (sigma / s) ** 2 + 0.5 / s / s))
