@@ -14,7 +14,7 @@ from lighttail.bounds.bound import most_regret
 from lighttail.checks import refuse
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
-from lighttail.outcomes.estimates import Estimate, proportion_limits
+from lighttail.outcomes.estimates import Estimate, finite, proportion_limits
 from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import Lost, check_lost
 from lighttail.outcomes.outcome import Outcome
@@ -53,13 +53,13 @@ class TailPoint:
     def to_dict(self) -> dict[str, Any]:
         """The point for `results.json`."""
         more = {name: getattr(self.estimate, name) for name in ("paths", "pulls", "method", "reached")}
-        finite = {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
+        diagnostics = {
+            name: finite(value) if isinstance(value, float) else value
             for name, value in asdict(self.estimate.diagnostics).items()
         }
         return {
             "regret": self.regret,
-            "estimate": {**self.estimate.to_dict(), **more, "diagnostics": finite},
+            "estimate": {**self.estimate.to_dict(), **more, "diagnostics": diagnostics},
             "simulated": self.simulated.to_dict(),
             "exact": self.exact,
             **bounds_to_dict(self.bounds),
@@ -194,12 +194,12 @@ def tail_curve(
         def known(x: float) -> KnownBounds:
             return LATE if course.late else bounds_at(policy, problem, horizon, x, kind)
 
-        def point(x: float, found: TailEstimate) -> TailPoint:
+        def point(x: float, answer: TailEstimate) -> TailPoint:
             seconds = ASKED_SECONDS if x in asked else CURVE_SECONDS
-            exact = found.value or None if found.method == "exact" else None
-            if found.method != "exact" and not course.late:
+            exact = answer.value or None if answer.method == "exact" else None
+            if answer.method != "exact" and not course.late:
                 exact = exact_at(Task(policy, problem, horizon, x, kind), seconds)
-            return TailPoint(x, found, outcome.exceedance(x, kind), exact, known(x))
+            return TailPoint(x, answer, outcome.exceedance(x, kind), exact, known(x))
 
         points = tuple(point(x, found) for x, found in sorted(estimates.items()))
         bound_curves = _bound_curves(points, outcome, kind, known)
@@ -243,8 +243,8 @@ def _add_between(
     sample, asked = getattr(outcome, kind), len(estimates)
     last = _last_regret(sample, problem, kind, outcome.horizon, end)
     for _ in range(ROUNDS):
-        places = [] if last is None else _regrets_between(sample, last, estimates)
-        for done, x in enumerate(places, start=asked + 1):
+        regrets = [] if last is None else _regrets_between(sample, last, estimates)
+        for done, x in enumerate(regrets, start=asked + 1):
             found = estimate(x, done)
             if found.high <= sys.float_info.min:
                 last = 0.5 * (x + max((y for y in estimates if y < x), default=x))
@@ -271,9 +271,9 @@ def _regrets_between(sample: Floats, end: float, taken: Iterable[float]) -> list
     """
     middle, rare = (float(x) for x in np.quantile(sample, [0.5, 0.99]))
     start = min(rare, 0.5 * (middle + end))
-    places = {float(f"{x:.3g}") for x in np.linspace(start, end, POINTS)}
+    regrets = {float(f"{x:.3g}") for x in np.linspace(start, end, POINTS)}
     near = 0.03 * (end - start)
-    return sorted(x for x in places if all(abs(x - other) > near for other in taken))
+    return sorted(x for x in regrets if all(abs(x - other) > near for other in taken))
 
 
 def _bound_curves(
@@ -282,8 +282,8 @@ def _bound_curves(
     """Regrets from the middle of the simulation to the last point that can be reached, and the certificate
     and the theorem's bound at each of them; nan if there is none."""
     middle = float(np.median(getattr(outcome, kind)))
-    places = [middle, *(point.regret for point in points if point.estimate.high > 0.0)]
-    grid = np.linspace(min(places), max(places), BOUND_POINTS)
+    regrets = [middle, *(point.regret for point in points if point.estimate.high > 0.0)]
+    grid = np.linspace(min(regrets), max(regrets), BOUND_POINTS)
     both = [(bounds.certificate, bounds.theorem) for bounds in map(known, grid.tolist())]
     certificates, theorems = np.array([[b.value if b else math.nan for b in pair] for pair in both]).T
     return grid, certificates, theorems

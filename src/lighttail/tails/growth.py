@@ -35,7 +35,7 @@ PER_LOOK = 1.0 - (1.0 - LEVEL) / LOOKS
 SHORTEST = 10  # pulls of the shortest experiment
 RARE: dict[str, Any] = {"relative_error": 0.05, "most_pulls": 20_000_000, "level": PER_LOOK}
 
-Chances = dict[int, tuple[Estimate, str]]  # the chance at a horizon, and how it was found
+Chance = tuple[Estimate, str]  # the chance at a horizon, and how it was found
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,9 @@ class RuinQuestion:
     def threshold_at(self, horizon: int) -> float:
         return self.threshold * horizon / self.horizon
 
+    def task_at(self, horizon: int) -> Task:
+        return Task(self.policy, self.problem, horizon, self.threshold_at(horizon), self.kind)
+
     @property
     def simple(self) -> bool:
         """Whether exact values and weighted paths may exist."""
@@ -69,71 +72,59 @@ def growth(question: RuinQuestion, outcome: Outcome) -> Growth | None:
     horizons = horizons_of(question.horizon)
     if horizons[0] < max(SHORTEST, len(question.problem.means)) or question.threshold <= 0.0:
         return None
-    found: Chances = _exact(question, horizons)
-    missing = [horizon for horizon in horizons if horizon not in found]
+    exact = {horizon: chance for horizon in horizons if (chance := _exact(question, horizon)) is not None}
+    missing = [horizon for horizon in horizons if horizon not in exact]
     if not missing:
-        return _growth(question, found)
-    known = {question.horizon: outcome} if question.horizon in missing else {}
-    counted = _counted(question, missing, outcome.paths, known)
-    answer = _growth(question, found | counted)
+        return _growth(question, exact)
+    known = {question.horizon: outcome}
+    counted = {horizon: _counted(question, horizon, outcome.paths, known) for horizon in missing}
+    answer = _growth(question, exact | counted)
     if answer.too_short:
         return answer
     more = _more_paths(question, missing)
     if answer.answer == UNKNOWN and more >= WORTH * outcome.paths:
-        counted = _counted(question, missing, more, {})
-        answer = _growth(question, found | counted)
+        counted = {horizon: _counted(question, horizon, more, {}) for horizon in missing}
+        answer = _growth(question, exact | counted)
     if answer.answer == UNKNOWN and _few(question, counted, max(more, outcome.paths)):
-        answer = _growth(question, found | _narrower(counted, _weighted(question, missing)))
+        narrower = {horizon: _narrower(counted[horizon], _weighted(question, horizon)) for horizon in missing}
+        answer = _growth(question, exact | narrower)
     return answer
 
 
-def _growth(question: RuinQuestion, found: Chances) -> Growth:
+def _growth(question: RuinQuestion, by_horizon: dict[int, Chance]) -> Growth:
     horizons = horizons_of(question.horizon)
-    chances, sources = zip(*(found[horizon] for horizon in horizons), strict=True)
+    chances, sources = zip(*(by_horizon[horizon] for horizon in horizons), strict=True)
     return Growth(horizons, tuple(map(question.threshold_at, horizons)), chances, sources)
 
 
-def _exact(question: RuinQuestion, horizons: tuple[int, ...]) -> Chances:
-    """The exact values that take at most SECONDS each."""
-    found: Chances = {}
-    for horizon in horizons if question.simple else ():
-        loss = question.threshold_at(horizon)
-        value = exact_at(Task(question.policy, question.problem, horizon, loss, question.kind), SECONDS)
-        if value is not None:
-            limits = value * (1.0 - ERROR), min(1.0, value * (1.0 + ERROR))
-            found[horizon] = Estimate(value, *limits, LEVEL), "exact"
-    return found
+def _exact(question: RuinQuestion, horizon: int) -> Chance | None:
+    """The exact value, if it takes at most SECONDS."""
+    value = exact_at(question.task_at(horizon), SECONDS) if question.simple else None
+    if value is None:
+        return None
+    return Estimate(value, value * (1.0 - ERROR), min(1.0, value * (1.0 + ERROR)), LEVEL), "exact"
 
 
-def _counted(question: RuinQuestion, horizons: list[int], paths: int, known: dict[int, Outcome]) -> Chances:
-    """The chances from simulated paths. known: outcomes that are there already, by horizon."""
-    found: Chances = {}
-    for horizon in horizons:
-        keep = "paths" if paths <= 10_000 else "law"
-        outcome = known.get(horizon) or question.play(horizon=horizon, paths=paths, keep=keep)
-        chance = outcome.exceedance(question.threshold_at(horizon), question.kind, level=PER_LOOK)
-        found[horizon] = replace(chance, level=LEVEL), f"{outcome.paths:,} paths"
-    return found
+def _counted(question: RuinQuestion, horizon: int, paths: int, known: dict[int, Outcome]) -> Chance:
+    """The chance from simulated paths. known: outcomes that are there already, by horizon."""
+    keep = "paths" if paths <= 10_000 else "law"
+    outcome = known.get(horizon) or question.play(horizon=horizon, paths=paths, keep=keep)
+    chance = outcome.exceedance(question.threshold_at(horizon), question.kind, level=PER_LOOK)
+    return replace(chance, level=LEVEL), f"{outcome.paths:,} paths"
 
 
-def _narrower(counted: Chances, weighted: Chances) -> Chances:
-    """At each horizon the chance whose limits have the smaller ratio. The choice may depend on the intervals,
-    because each look has its own share of the error (PER_LOOK). Weighted paths that met no large weight have
-    an interval that is narrow and too low: if it contradicts the counted one, the count stands."""
-    found: Chances = {}
-    for horizon, count in counted.items():
-        other = weighted[horizon]
-        found[horizon] = count if _apart(count[0], other[0]) else min(count, other, key=_width)
-    return found
+def _narrower(counted: Chance, weighted: Chance) -> Chance:
+    """The chance whose limits have the smaller ratio. The choice may depend on the intervals, because each
+    look has its own share of the error (PER_LOOK). Weighted paths that met no large weight have an interval
+    that is narrow and too low: if it contradicts the counted one, the count stands."""
+    count, weight = counted[0], weighted[0]
+    apart = count.high < weight.low or weight.high < count.low
+    return counted if apart else min(counted, weighted, key=_width)
 
 
-def _apart(one: Estimate, other: Estimate) -> bool:
-    return one.high < other.low or other.high < one.low
-
-
-def _width(found: tuple[Estimate, str]) -> tuple[float, float]:
+def _width(chance: Chance) -> tuple[float, float]:
     """The ratio of the limits, infinite if the lower one is 0; then the upper limit."""
-    low, high = found[0].low, found[0].high
+    low, high = chance[0].low, chance[0].high
     return high / low if low > 0.0 else math.inf, high
 
 
@@ -146,20 +137,16 @@ def _more_paths(question: RuinQuestion, horizons: list[int]) -> int:
     return int(min(MOST_PER_HORIZON, MOST_PULLS / (work * question.problem.dear)))
 
 
-def _few(question: RuinQuestion, counted: Chances, paths: int) -> bool:
+def _few(question: RuinQuestion, counted: dict[int, Chance], paths: int) -> bool:
     """Whether few paths reached the loss at T, and weighted paths are possible."""
     if not question.simple or question.horizon not in counted:
         return False
     hits = counted[question.horizon][0].value * paths
-    task = Task(question.policy, question.problem, question.horizon, question.threshold, question.kind)
-    return hits < FEW_HITS and task.why_not_tilted() is None
+    return hits < FEW_HITS and question.task_at(question.horizon).why_not_tilted() is None
 
 
-def _weighted(question: RuinQuestion, horizons: list[int]) -> Chances:
+def _weighted(question: RuinQuestion, horizon: int) -> Chance:
     settings = RARE | {"kind": question.kind, "seed": question.seed, "threads": question.threads}
-    found: Chances = {}
-    for horizon in horizons:
-        loss = question.threshold_at(horizon)
-        estimate = tail_probability(question.policy, question.problem, horizon, loss, **settings)
-        found[horizon] = Estimate(estimate.value, estimate.low, estimate.high, LEVEL), estimate.method
-    return found
+    loss = question.threshold_at(horizon)
+    found = tail_probability(question.policy, question.problem, horizon, loss, **settings)
+    return Estimate(found.value, found.low, found.high, LEVEL), found.method
