@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -72,9 +71,7 @@ def exact_tail(policy: Policy, problem: Bandit, horizon: int, regret: float) -> 
     if sure is not None:
         return float(sure >= least)
     target = _tail(groups, least)
-    _compile(groups.counted)
-    with _said(groups, regret):
-        value = float(_summed(groups, target, [target])[-1])
+    value = float(_summed(groups, regret, target, [target])[-1])
     return min(1.0, value) if value >= LEAST else 0.0
 
 
@@ -86,12 +83,9 @@ def exact_law(policy: Policy, problem: Bandit, horizon: int) -> ExactLaw:
         return ExactLaw(np.array([sure]), np.array([1.0]), problem, groups.horizon)
     units = groups.units() if costs.on_lattice(groups, None) else None
     target, regrets = law_sum(groups.scaled_gaps, groups.horizon, units)
-    _compile(groups.counted)
-    with _said(groups, None):
-        span = groups.most_regret - groups.least_regret
-        asked = [groups.least_regret + share * span for share in SHARES]
-        tails = [_tail(groups, _reached_from(x, problem)) for x in asked]
-        mass = _summed(groups, target, tails, DROPPED)
+    span = groups.most_regret - groups.least_regret
+    asked = [groups.least_regret + share * span for share in SHARES]
+    mass = _summed(groups, None, target, [_tail(groups, _reached_from(x, problem)) for x in asked])
     return _law(groups, problem, groups.largest_gap * regrets, mass)
 
 
@@ -114,12 +108,13 @@ def _groups(policy: Policy, problem: Bandit, horizon: int, regret: float | None)
     return groups_of(policy, problem, horizon)
 
 
-def _summed(groups: Groups, target: Sum, tails: list[Sum], least: float | None = None) -> Floats:
-    """`target` summed over all levels. For Gaussian rewards `tails` say which levels matter, and densities
-    below `least` are left out."""
-    if groups.counted:
-        return add_up(groups, target)
-    return integrate(GaussianArms.of(groups), tails, target, least)
+def _summed(groups: Groups, regret: float | None, target: Sum, tails: list[Sum]) -> Floats:
+    """`target` summed over all levels, for one regret or for the whole law, after saying how long this takes
+    if it is more than a minute. For Gaussian rewards `tails` show which levels matter."""
+    _compile(groups.counted)
+    seconds = costs.seconds(groups, regret)
+    with noted(f"the exact law takes {costs.duration(seconds)}", seconds > SAID):
+        return _over_levels(groups, target, tails, DROPPED if regret is None else None)
 
 
 @cache
@@ -128,13 +123,13 @@ def _compile(counted: bool) -> None:
     groups = Groups((1.0, 0.0), (1, 1), math.nan if counted else 1.0, np.array([1.0, 0.5]), 3)
     target = _tail(groups, 1.5)
     with compiling("the exact law", True):
-        _summed(groups, target, [target])
+        _over_levels(groups, target, [target], None)
 
 
-def _said(groups: Groups, regret: float | None) -> Any:
-    """Say beforehand how long the law takes, if this is more than a minute."""
-    seconds = costs.seconds(groups, regret)
-    return noted(f"the exact law takes {costs.duration(seconds)}", seconds > SAID)
+def _over_levels(groups: Groups, target: Sum, tails: list[Sum], least: float | None) -> Floats:
+    if groups.counted:
+        return add_up(groups, target)
+    return integrate(GaussianArms.of(groups), tails, target, least)
 
 
 def _reached_from(regret: float, problem: Bandit) -> float:
@@ -151,7 +146,7 @@ def _tail(groups: Groups, least: float) -> Sum:
 
 def _law(groups: Groups, problem: Bandit, regrets: Floats, mass: Floats) -> ExactLaw:
     """The law, with values that differ only by rounding merged, and tails summed from the largest value."""
-    slack = 1e-9 * groups.smallest_gap
+    slack = 1e-9 * float(groups.gaps[1])  # the smallest gap
     possible = (regrets >= groups.least_regret * (1.0 - 1e-9) - slack) & (
         regrets <= groups.most_regret * (1.0 + 1e-9) + slack
     )

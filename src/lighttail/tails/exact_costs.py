@@ -10,7 +10,6 @@ import math
 from lighttail.checks import refuse
 from lighttail.system.memory import free_memory, in_bytes
 from lighttail.tails.groups import MOST_MEANS, Groups
-from lighttail.tails.sums import places
 
 MOST_SECONDS = 3600.0  # a law that takes longer is refused
 WALK = 1e-7  # seconds of an arm's walk at one level, per steps^1.5
@@ -34,10 +33,9 @@ def seconds(groups: Groups, regret: float | None) -> float:
 
 
 def _work(groups: Groups, regret: float | None) -> float:
-    steps = float(groups.horizon - groups.total_arms + 1)
-    scaled = None if regret is None else regret / groups.largest_gap
-    tail = _merge(groups, scaled if scaled is not None else 0.5 * groups.horizon)
-    once = tail if regret is not None else _merge(groups, None)
+    steps = float(groups.steps)
+    tail = _merge(groups, 0.5 * groups.horizon if regret is None else regret / groups.largest_gap)
+    once = _merge(groups, None) if regret is None else tail
     kinds = len(groups.means)
     if groups.counted:
         clocks = -(-groups.total_arms // 2)
@@ -62,10 +60,15 @@ def _direct(groups: Groups, regret: float | None) -> float:
     if kinds > MOST_MEANS:
         return math.inf
     if regret is None:
-        return PLACE * float(places(kinds, groups.horizon))
+        return PLACE * float(_splits(groups))
     if kinds <= 3:
         return float(PAIR * horizon ** (kinds - 1))
     return float(MANY * horizon**2 + MANY * horizon ** (kinds - 2) / math.factorial(kinds - 3))
+
+
+def _splits(groups: Groups) -> int:
+    """The number of ways in which the pulls can be split over the groups."""
+    return math.comb(groups.horizon + len(groups.means) - 1, len(groups.means) - 1)
 
 
 def _lattice(groups: Groups, regret: float | None) -> float:
@@ -87,11 +90,11 @@ def on_lattice(groups: Groups, regret: float | None) -> bool:
 def check(groups: Groups, regret: float | None) -> None:
     """Raise BadInput if the law takes more than an hour or does not fit into memory."""
     needed, takes = _memory(groups, regret), seconds(groups, regret)
-    sizes = f"{groups.total_arms} arms with {len(groups.means)} different means"
+    arms = f"{groups.total_arms} arms with {len(groups.means)} different means"
     if takes > MOST_SECONDS:
-        reason = f"for {sizes} the exact law would take {duration(takes)}"
+        reason = f"for {arms} the exact law would take {duration(takes)}"
     elif needed > 0.7 * free_memory():
-        reason = f"for {sizes} the exact law would take about {in_bytes(needed)} of memory"
+        reason = f"for {arms} the exact law would take about {in_bytes(needed)} of memory"
     else:
         return
     raise refuse("horizon", groups.horizon, f"smaller, since {reason}")
@@ -102,7 +105,7 @@ def _memory(groups: Groups, regret: float | None) -> float:
     each = 8.0 * kinds * horizon * (600.0 if groups.counted else 100.0)
     cells = 8.0 * kinds * horizon**2 + 60.0 * horizon**2 if groups.counted else 0.0
     if regret is None:
-        size = float(places(kinds, groups.horizon)) if kinds <= MOST_MEANS else 0.0
+        size = float(_splits(groups)) if kinds <= MOST_MEANS else 0.0
         units = groups.units() if on_lattice(groups, None) else None
         size = max(units[1]) * horizon if units else size
         return each + cells + 8.0 * 22.0 * size

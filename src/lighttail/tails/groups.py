@@ -56,10 +56,6 @@ class Groups:
         return float(self.gaps[-1])
 
     @property
-    def smallest_gap(self) -> float:
-        return float(self.gaps[1]) if len(self.means) > 1 else 0.0
-
-    @property
     def scaled_gaps(self) -> Floats:
         """The gaps in units of the largest one."""
         return self.gaps / self.largest_gap

@@ -22,7 +22,7 @@ FARTHEST = 38.0  # standard deviations; a normal number is farther away with a c
 HOPELESS = 300.0  # standard deviations below all levels; a lower mean is raised to this distance
 NEGLIGIBLE = 1e-17  # share of the largest bound below which a level does not matter
 DROPPED = 1e-17  # share of the largest bound below which densities are dropped
-KEPT = 1e-8  # share of the answer that all dropped densities may have
+LOST = 1e-8  # share of the answer that all dropped densities may have
 IMPOSSIBLE = 1e-300  # chances below this are 0
 TINIEST = 1e-290  # the least threshold for densities
 MOST_INTERVALS = 32  # intervals of levels are not halved beyond this number, or below sigma / sqrt(T)
@@ -46,18 +46,16 @@ RULE = np.array(
         (0.9914553711208126, 0.0229353220105292, 0.0),
     ]
 )
-PLACES, FINE, ROUGH = np.concatenate([RULE[:0:-1] * (-1.0, 1.0, 1.0), RULE]).T.copy()
+NODES, FINE, ROUGH = np.concatenate([RULE[:0:-1] * (-1.0, 1.0, 1.0), RULE]).T.copy()
 
 
 @dataclass(frozen=True)
 class GaussianArms:
     """Groups of arms with equal means: how far each is below the best, and the radius."""
 
+    groups: Groups
     offsets: Floats  # mean minus the best mean: 0 for the best group, then below 0
-    arms: tuple[int, ...]
     radius: Floats  # after 1, 2, ... pulls
-    horizon: int
-    steps: int  # the most pulls that an arm can have
 
     @classmethod
     def of(cls, groups: Groups) -> GaussianArms:
@@ -66,20 +64,24 @@ class GaussianArms:
         with np.errstate(over="ignore"):
             offsets = -groups.gaps / groups.sigma
         lowest = float(radius.min() - radius[0]) - HOPELESS
-        return cls(np.maximum(offsets, lowest), groups.arms, radius, groups.horizon, groups.steps)
+        return cls(groups, np.maximum(offsets, lowest), radius)
+
+    @property
+    def pulls(self) -> Floats:
+        """The numbers of pulls that an arm can have: 1, 2, ..."""
+        return np.arange(1.0, self.radius.size + 1.0)
 
     def at(self, level: float, least: float) -> tuple[Floats, Floats]:
         """q and f of one arm of each group: see lighttail.kernels.crossing."""
         from lighttail.kernels.crossing import SPACING, end_terms, walk
 
-        q, f = np.zeros((2, len(self.arms), self.horizon + 1))
-        n = np.arange(1.0, self.steps + 1.0)
-        bends = np.diff(n * self.radius[: self.steps])
+        q, f = np.zeros((2, self.offsets.size, self.groups.horizon + 1))
+        bends = np.diff(self.pulls * self.radius)
         later = np.minimum.accumulate(bends[::-1])[::-1].copy()
         for group, offset in enumerate(self.offsets):
             drift = float(offset - level)
             spacing = SPACING / min(FINEST, max(1, math.ceil(self._steepness(drift, least) / STEEP)))
-            into = q[group, : self.steps + 1], f[group, : self.steps + 1]
+            into = q[group, : self.radius.size + 1], f[group, : self.radius.size + 1]
             walk(drift, float(self.radius[0]), bends, later, spacing, least, end_terms(spacing), *into)
         return q, f
 
@@ -91,12 +93,11 @@ class GaussianArms:
         the radius grows. If the radius grows so much that no step leads down to the boundary, its growth
         does not count.
         """
-        n = np.arange(1.0, self.steps + 1.0)
-        radius = self.radius[: self.steps]
-        away = -drift - radius  # the boundary over n
+        n = self.pulls
+        away = -drift - self.radius  # the boundary over n
         reach = math.sqrt(-2.0 * math.log(least))
         matters = (np.sqrt(n) * away > -reach) & (np.maximum.accumulate(np.sqrt(n) * away) < reach)
-        growth = np.append(n[1:] * np.diff(radius), 0.0)
+        growth = np.append(n[1:] * np.diff(self.radius), 0.0)
         falls = growth - away
         growth = np.where(falls < reach, np.minimum(growth, falls), 0.0)
         return float(np.maximum(away, growth)[matters].max(initial=0.0))
@@ -108,30 +109,30 @@ class GaussianArms:
         """
         from scipy.special import ndtr
 
-        q, f = np.zeros((2, len(self.arms), self.horizon + 1))
-        roots = np.sqrt(np.arange(1.0, self.steps + 1.0))
+        q, f = np.zeros((2, self.offsets.size, self.groups.horizon + 1))
+        roots, later = np.sqrt(self.pulls), slice(2, self.radius.size + 1)
         for group, offset in enumerate(self.offsets):
-            reached = ndtr(roots * (high - offset - self.radius[: self.steps]))
-            above = np.minimum.accumulate(ndtr(-roots * (low - offset - self.radius[: self.steps])))
+            reached = ndtr(roots * (high - offset - self.radius))
+            above = np.minimum.accumulate(ndtr(-roots * (low - offset - self.radius)))
             q[group, 1] = reached[0]
-            q[group, 2 : self.steps + 1] = np.minimum(reached[1:], above[:-1])
-            f[group, 2 : self.steps + 1] = np.minimum(np.minimum(1.0, np.cumsum(reached[:-1])), above[:-1])
+            q[group, later] = np.minimum(reached[1:], above[:-1])
+            f[group, later] = np.minimum(np.minimum(1.0, np.cumsum(reached[:-1])), above[:-1])
         return q, f
 
     def range(self) -> tuple[float, float]:
         """Levels outside which pull T is made with a chance of 1e-300 at most."""
-        slack = FARTHEST / np.sqrt(np.arange(1.0, self.steps + 1.0))
-        radius = self.radius[: self.steps]
-        often = max(1, -(-self.horizon // sum(self.arms)) - 1)  # some arm is above the level this often
-        return float((radius - slack).min()), float((radius + slack)[:often].min())
+        slack = FARTHEST / np.sqrt(self.pulls)
+        # Some arm is above the level this often.
+        often = max(1, -(-self.groups.horizon // self.groups.total_arms) - 1)
+        return float((self.radius - slack).min()), float((self.radius + slack)[:often].min())
 
 
 def integrate(arms: GaussianArms, sums: Sequence[Sum], target: Sum, least: float | None = None) -> Floats:
     """The integral of `target` over the level; `sums` are tails that show which levels matter."""
     stretches: list[tuple[float, float]] = []
     largest = 0.0
-    for one in sums:
-        parts, bound = _relevant(arms, one)
+    for tail in sums:
+        parts, bound = _relevant(arms, tail)
         stretches += parts
         largest = max(largest, bound)
     if not stretches:
@@ -141,25 +142,25 @@ def integrate(arms: GaussianArms, sums: Sequence[Sum], target: Sum, least: float
     threshold = least or max(TINIEST, min(1.0, largest) * DROPPED)
     value = _adaptive(arms, target, panels, threshold)
     if least is None:
-        enough = float(value[-1]) * KEPT / arms.horizon
+        enough = float(value[-1]) * LOST / arms.groups.horizon
         if threshold > max(TINIEST, enough):
             value = _adaptive(arms, target, panels, max(TINIEST, 0.01 * enough))
     return value
 
 
-def _relevant(arms: GaussianArms, one: Sum) -> tuple[list[tuple[float, float]], float]:
+def _relevant(arms: GaussianArms, tail: Sum) -> tuple[list[tuple[float, float]], float]:
     """Stretches of levels that matter, and the largest bound; intervals with small bounds are dropped."""
     low, high = arms.range()
     if not low < high:
         return [], 0.0
-    shortest = 1.0 / math.sqrt(arms.horizon)
+    shortest = 1.0 / math.sqrt(arms.groups.horizon)
     intervals, largest = list(pairwise(np.linspace(low, high, 17).tolist())), 0.0
 
     def bound(a: float, b: float) -> float:
-        return float(one.of(*arms.bound(a, b), arms.arms)[-1])
+        return float(tail.of(*arms.bound(a, b), arms.groups.arms)[-1])
 
     with ThreadPoolExecutor(usable_processors()) as pool:
-        each = pool.map if arms.steps > FEW_STEPS else map
+        each = pool.map if arms.radius.size > FEW_STEPS else map
         while True:
             bounds = list(each(lambda part: bound(*part), intervals))
             likely = sorted(zip(bounds, intervals, strict=True), reverse=True)[:LIKELY]
@@ -191,7 +192,7 @@ def _adaptive(arms: GaussianArms, target: Sum, panels: list[tuple[float, float]]
     """Gauss-Kronrod sums over panels that are halved until the error is small enough."""
 
     def at(level: float) -> Floats:
-        return target.of(*arms.at(level, least), arms.arms)
+        return target.of(*arms.at(level, least), arms.groups.arms)
 
     done = np.zeros(target.size)
     levels = 0
@@ -199,15 +200,17 @@ def _adaptive(arms: GaussianArms, target: Sum, panels: list[tuple[float, float]]
         while panels:
             found = []
             for a, b in panels:
-                part = np.array(list(pool.map(at, 0.5 * (a + b) + 0.5 * (b - a) * PLACES)))
+                part = np.array(list(pool.map(at, 0.5 * (a + b) + 0.5 * (b - a) * NODES)))
                 fine, rough = 0.5 * (b - a) * (FINE @ part), 0.5 * (b - a) * (ROUGH @ part)
                 found.append((fine, np.abs(target.tails(fine) - target.tails(rough))))
-            levels += len(PLACES) * len(panels)
+            levels += len(NODES) * len(panels)
             total = target.tails(done + np.sum([fine for fine, _ in found], axis=0))
             halves = []
             for (a, b), (fine, apart) in zip(panels, found, strict=True):
-                size = np.maximum(target.tails(fine), IMPOSSIBLE)
-                error = size * np.minimum(1.0, apart / size) ** 1.5  # the error of 15 nodes, not of 7
+                magnitude = np.maximum(target.tails(fine), IMPOSSIBLE)
+                error = (
+                    magnitude * np.minimum(1.0, apart / magnitude) ** 1.5
+                )  # the error of 15 nodes, not of 7
                 if np.any(error > TOLERANCE * total) and levels < MOST_LEVELS:
                     halves += [(a, 0.5 * (a + b)), (0.5 * (a + b), b)]
                 else:

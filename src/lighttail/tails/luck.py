@@ -90,20 +90,18 @@ def _all_alike(index: Any, counts: Any, means: tuple[float, ...]) -> bool:
     return not pulls.any() or len({(means[arm], n) for arm, n in zip(tied, pulls, strict=True)}) == 1
 
 
-class Counted:
+class _Counted(random.Random):
     """A source of random numbers that counts its draws."""
 
-    def __init__(self) -> None:
-        self._source = random.Random(0)
-        self.drawn = 0
+    drawn = 0
 
     def random(self) -> float:
         self.drawn += 1
-        return self._source.random()
+        return super().random()
 
     def standard_normal(self) -> float:
-        self.drawn += 1
-        return self._source.gauss(0.0, 1.0)
+        self.drawn += 1  # every second number needs no further draw
+        return self.gauss(0.0, 1.0)
 
 
 def draws_for_itself(policy: Policy, problem: Any, horizon: int) -> bool:
@@ -117,7 +115,7 @@ def draws_for_itself(policy: Policy, problem: Any, horizon: int) -> bool:
     if any(names_draws(formula, set()) for formula in (policy.rule().choose, policy.rule().learn)):
         return True  # perhaps it draws only in rounds that no trial reaches
     standing = Standing(policy, horizon, problem.arms)
-    rng, luck = Counted(), random.Random(1)
+    rng, luck = _Counted(0), random.Random(1)
     for t in range(1, min(horizon, ROUNDS + problem.arms) + 1):
         arm = standing.choose(rng, float(t))
         if t <= problem.arms:

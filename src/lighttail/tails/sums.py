@@ -77,11 +77,6 @@ class Sum:
         return found
 
 
-def places(groups: int, pulls: int) -> int:
-    """The number of ways in which the pulls can be split over the groups."""
-    return math.comb(pulls + groups - 1, groups - 1)
-
-
 def tail_sum(gaps: Floats, regret: float, horizon: int, units: Units | None = None) -> Sum:
     """P(pseudo regret >= regret), summed over pulls or, if units are given, over pulls and units."""
     from lighttail.kernels.merge import LATTICE, TAIL

@@ -91,11 +91,10 @@ def add_up(groups: Groups, target: Sum) -> Floats:
         for first, last in cells.batches():
             ends = [cells] * len(walks), [first] * len(walks), [last] * len(walks)
             found = list(pool.map(_Arm.lower, walks, *ends))
-            below, waiting, gone, running = (np.array(part) for part in zip(*found, strict=True))
-            if cells.times[first] > 1:
-                total += _often(below[:, 0], waiting, gone, running, count, target, pool)
-            else:
-                total += _once((below, waiting, gone, running), count, target, pool)
+            parts = tuple(np.array(part) for part in zip(*found, strict=True))
+            at_values = _often if cells.times[first] > 1 else _once
+            total += at_values(parts, count, target, pool)
+            below, _, gone, _ = parts
             left = below[:, -1] + gone[:, -int(cells.times[last - 1]) :].sum(axis=1)
             if not left.any(axis=1).all():
                 break  # some arm would have more pulls than the horizon allows
@@ -121,19 +120,17 @@ def _once(parts: tuple[Floats, ...], arms: Any, target: Sum, pool: ThreadPoolExe
     return found
 
 
-def _often(
-    below: Floats, waiting: Floats, gone: Floats, running: Floats, arms: Any, target: Sum, pool: Any
-) -> Floats:
+def _often(parts: tuple[Floats, ...], arms: Any, target: Sum, pool: ThreadPoolExecutor) -> Floats:
     """The sum at a value that an arm may come to several times, with a new waiting time at every visit.
 
     After a time r at this value an arm has made j moves with Poisson's chance exp(-r) r^j / j!.
     """
     from scipy.special import gammainc, gammaln
 
-    visits = np.arange(int(waiting.any(axis=(0, 2)).sum()))
+    visits = np.arange(int(parts[1].any(axis=(0, 2)).sum()))
     if not visits.size:
         return np.zeros(target.size)
-    waiting, gone, running = (part[:, : visits.size] for part in (waiting, gone, running))
+    below, waiting, gone, running = parts[0][:, 0], *(part[:, : visits.size] for part in parts[1:])
 
     def at(node: tuple[float, float]) -> Floats:
         time, weight = node

@@ -52,10 +52,10 @@ def turns_tail(task: Task) -> float:
     >>> round(turns_tail(task), 9)  # Phi(-0.6 sqrt(8 / 2))
     0.11506967
     """
-    reached = _reached(task)
-    if reached.all() or not reached.any():
-        return float(reached.all())
-    return min(1.0, float(committed_to(task.problem, int(task.policy.turns or 0))[reached].sum()))
+    sure = sure_in_turns(task)
+    if sure is not None:
+        return sure
+    return min(1.0, float(committed_to(task.problem, int(task.policy.turns or 0))[_reached(task)].sum()))
 
 
 def sure_in_turns(task: Task) -> float | None:
