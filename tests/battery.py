@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from brute_force import tail_by_rule
+from brute_force import programme_law, tail_by_rule
 from own_policies import Bounded, Clipped, Commit, Greedy, KullbackLeibler, Timed
 
 import lighttail as lt
-from lighttail.tails.programme import programme_law, programme_seconds
+from lighttail.tails.programme import programme_seconds
 
 RAREST = 1e-12
 OWN_LONGEST = 100  # pulls of a policy of the tests' own

@@ -9,6 +9,7 @@ import numpy as np
 
 import lighttail as lt
 from lighttail.rules import Rule
+from lighttail.tails.programme import programme_of
 
 
 def law_by_states(
@@ -123,3 +124,23 @@ def tail_by_rule(
         law[round(lost, 9)] += chance
     values = np.array(sorted(law))
     return values, np.cumsum([law[value] for value in values[::-1]])[::-1]
+
+
+# -- The whole law of an exact programme, of which lighttail itself asks for tails alone.
+
+
+def programme_law(policy: lt.Policy, problem: lt.Bandit, horizon: int, kind: str) -> tuple[Any, Any]:
+    """The values that the regret can take, in rising order, and their probabilities."""
+    programme = programme_of(policy)
+    assert programme is not None
+    return merged(*programme.make(policy, problem, horizon, kind).law())
+
+
+def merged(values: Any, chances: Any) -> tuple[Any, Any]:
+    """Sorted values without values of chance 0; values that differ only by rounding count as one."""
+    values, chances = values[chances > 0.0], chances[chances > 0.0]
+    order = np.argsort(values, kind="stable")
+    values, chances = values[order], chances[order]
+    apart = np.diff(values) > 1e-12 * np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
+    firsts = np.concatenate([[0], np.flatnonzero(apart) + 1])
+    return values[firsts], np.add.reduceat(chances, firsts)

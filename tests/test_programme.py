@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from brute_force import merged, programme_law
 from cases import name
 from numba.core import event
 from scipy.integrate import quad
@@ -20,8 +21,7 @@ from test_simulate import Compilations
 import lighttail as lt
 from lighttail.kernels import programme_kernel_for
 from lighttail.kernels.programme import NEVER, SURE
-from lighttail.tails import programme
-from lighttail.tails.programme import programme_law, programme_seconds, programme_tail
+from lighttail.tails.programme import programme_seconds, programme_tail
 from lighttail.tails.rare import Task
 
 KINDS = ("pseudo_regret", "regret")
@@ -329,7 +329,8 @@ def test_what_there_is_no_programme_for() -> None:
             assert "memory" in str(programme_seconds(rule, problem, horizon, "pseudo_regret"))
     assert "Bernoulli" in str(programme_seconds(policy, lt.Bandit([0.2, 0.7]), 20, "regret"))
     assert "Exp3IX" in str(programme_seconds(lt.Exp3IX(), bernoulli, 20, "regret"))
-    assert "kind" in str(programme_seconds(policy, bernoulli, 20, "reward"))
+    with pytest.raises(lt.BadInput, match="kind must be"):
+        lt.tail_probability(policy, bernoulli, 20, 1.0, kind="reward")
     for other in (lt.Exp3IX(), lt.KlUcb()):
         with pytest.raises(TypeError, match="there is no exact programme for"):
             programme_tail(other, bernoulli, 20, 1.0, "regret")
@@ -385,6 +386,6 @@ def test_more_rounds_and_more_arms_take_longer(policy: lt.Policy, kind: str) -> 
 
 
 def test_values_that_differ_by_rounding_are_one() -> None:
-    values, chances = programme.merged(np.array([0.3, 0.1 + 0.2, 0.0, 0.5]), np.array([0.1, 0.2, 0.7, 0.0]))
+    values, chances = merged(np.array([0.3, 0.1 + 0.2, 0.0, 0.5]), np.array([0.1, 0.2, 0.7, 0.0]))
     assert values.tolist() == [0.0, 0.3]
     assert chances == pytest.approx([0.7, 0.3])

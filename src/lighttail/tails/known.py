@@ -22,7 +22,7 @@ from lighttail.tails.exact import exact_seconds, exact_tail
 from lighttail.tails.exact_costs import duration
 from lighttail.tails.groups import has_law
 from lighttail.tails.luck import sure_chance
-from lighttail.tails.programme import has_programme, programme_seconds, programme_tail
+from lighttail.tails.programme import programme_of, programme_seconds, programme_tail
 from lighttail.tails.task import Task
 from lighttail.tails.turns import sure_in_turns, turns_seconds, turns_tail
 
@@ -53,7 +53,7 @@ def _why_not(task: Task, why: float | BadInput) -> BadInput:
     """The reason; if the policy has an exact law with Bernoulli rewards, the reason is the noise."""
     if not isinstance(why, BadInput):  # the seconds are infinite, because the gaps are too small
         return BadInput("there is no exact law for this task", field="policy", value=task.policy)
-    if task.luck_counts or has_law(task.policy) or not has_programme(task.policy):
+    if task.luck_counts or has_law(task.policy) or programme_of(task.policy) is None:
         return why
     noise, policy = task.problem.noise, task.policy
     also = f"with Bernoulli rewards at short horizons also for {policy}"

@@ -20,6 +20,7 @@ from lighttail.records import Floats
 
 Key = tuple[tuple[int, ...], tuple[int, ...]]  # active arms, pulls of the dropped arms
 STATE, BLOCK = 2e-8, 6e-5  # seconds per active arm of a state, and of a block
+BYTES = 40.0  # of a state
 
 
 class Phases:
@@ -81,15 +82,15 @@ class Phases:
             if not part.any():
                 continue
             dropped = [i for i in range(len(active)) if code >> i & 1]
-            kept = tuple(arm for i, arm in enumerate(active) if i not in dropped)
+            remaining = tuple(arm for i, arm in enumerate(active) if i not in dropped)
             for axis in reversed(dropped):
                 part = folded(part, axis) if self.with_rewards else part.sum(axis=axis)
             pulls = self._past(past, phase, [active[i] for i in dropped])
-            if len(kept) == 1:
+            if len(remaining) == 1:
                 left = self.horizon - time
-                self._end({kept[0]: phase + left}, pulls, kept[0], left, part)
+                self._end({remaining[0]: phase + left}, pulls, remaining[0], left, part)
             else:
-                key = (kept, pulls)
+                key = (remaining, pulls)
                 following[key] = following[key] + part if key in following else part
 
     def _past(self, past: tuple[int, ...], phase: int, dropped: list[int]) -> tuple[int, ...]:
@@ -111,7 +112,7 @@ class Phases:
             self.by_pulls[key] = self.by_pulls.get(key, 0.0) + float(mass.sum())
 
     def _played_out(self, arm: int) -> Floats:
-        """The law of the total reward of all paths that are kept for this arm, with its pulls to come."""
+        """The law of the total reward of all paths that end with this arm, with its pulls to come."""
         total = np.zeros(self.horizon + 1)
         for left in range(self.horizon, -1, -1):
             total += self.by_rest.get((arm, left), 0.0)
@@ -141,8 +142,8 @@ def folded(mass: Floats, axis: int) -> Floats:
     return out
 
 
-def phases_size(arms: int, horizon: int, kind: str) -> tuple[float, float]:
-    """About how many seconds the phases take, and the most states at once; infinite if these are too many."""
+def phases_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[float, float]:
+    """About how many seconds the phases take, and how many bytes; infinite if there are too many states."""
     seconds, most = 0.0, 0.0
     for phase in range(1, horizon // 2 + 2):
         states = 0.0
@@ -164,4 +165,4 @@ def phases_size(arms: int, horizon: int, kind: str) -> tuple[float, float]:
         if states > 1e8:
             return math.inf, math.inf
         most = max(most, states)
-    return seconds, most
+    return seconds, BYTES * most

@@ -15,18 +15,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lighttail.checks import BadInput, refuse
+from lighttail.checks import BadInput
 from lighttail.members import shipped
 from lighttail.policies import Policy
 from lighttail.problems import Bandit, has_arms
 from lighttail.records import Floats, Ints
 from lighttail.tails.groups import COINS
-from lighttail.tails.phases import Phases, phases_size
+from lighttail.tails.phases import Phases, phases_cost
 
 ROUNDED = 1e-12  # many times the share of a sum of gaps that rounding may take
-KINDS = ("pseudo_regret", "regret")
 MEMORY = 4e9  # bytes that a programme may take
-MERGED = 1e-12  # relative; values that differ by less count as one
 STATE, BLOCK, LAYER = 8e-9, 5e-7, 3e-4  # seconds per state, per arm of a block, and per layer
 NORMAL, POINT = 6e-8, 1e-9  # seconds per state for two arms' chances, and per grid point for more arms
 
@@ -68,16 +66,16 @@ class Layers:
     def tail(self, target: float) -> float:
         """The chance of the event; states are left out as soon as the event is decided."""
         if self.kind == "pseudo_regret":
-            return self._forward(lambda blocks, t: self._fates(blocks, t, target), None)[0]
+            return self._forward(target=target)[0]
         reached = int(np.count_nonzero(self._regrets() >= target))
         if reached in (0, self.horizon + 1):
             return float(reached > 0)
-        found, blocks, place, mass = self._forward(None, reached - 1)
+        found, blocks, place, mass = self._forward(most=reached - 1)
         return found + float(self._by_reward(blocks, place, mass)[:reached].sum())
 
     def law(self) -> tuple[Floats, Floats]:
         """The value and the chance of every total of rewards, or of every combination of pulls."""
-        _, blocks, place, mass = self._forward(None, None)
+        _, blocks, place, mass = self._forward()
         if self.kind == "regret":
             return self._regrets(), self._by_reward(blocks, place, mass)
         return blocks @ np.array(self.problem.gaps), np.add.reduceat(mass, place)
@@ -104,11 +102,11 @@ class Layers:
         return np.where(lost >= target, SURE, np.where(short, NEVER, 0)).astype(np.int64)
 
     def _forward(
-        self, fates: Callable[[Ints, int], Ints] | None, most: int | None
+        self, target: float | None = None, most: int | None = None
     ) -> tuple[float, Ints, Ints, Floats]:
         """The mass on the event, and the blocks of the last layer with their mass.
 
-        fates: which blocks are decided. most: the largest total reward with which the event happens.
+        target: the pseudo regret of the event, or most: the largest total reward with which it happens.
         """
         from lighttail.kernels import programme_kernel_for
         from lighttail.kernels.programme import SURE
@@ -116,15 +114,15 @@ class Layers:
         kernel = programme_kernel_for(self.policy)
         params = self.policy.params(self.horizon, self.problem.arms)
         means = np.array(self.problem.means)
-        blocks, place, size = self._layer(0, fates)
+        blocks, place, size = self._layer(0, target)
         if size == 0:
             return float(place[0] == SURE), blocks, place, np.empty(0)
         mass, found = np.ones(1), 0.0
         for t in range(self.horizon):
-            following_blocks, following_place, size = self._layer(t + 1, fates)
+            following_blocks, following_place, size = self._layer(t + 1, target)
             following = np.zeros(size)
-            kept = place >= 0
-            blocks, place = blocks[kept], place[kept]
+            open_ = place >= 0
+            blocks, place = blocks[open_], place[open_]
             onto = np.column_stack(
                 [following_place[self._ranks(blocks, t + 1, arm)] for arm in range(self.problem.arms)]
             )
@@ -134,14 +132,11 @@ class Layers:
             blocks, place, mass = following_blocks, following_place, following
         return found, blocks, place, mass
 
-    def _layer(self, t: int, fates: Callable[[Ints, int], Ints] | None) -> tuple[Ints, Ints, int]:
+    def _layer(self, t: int, target: float | None) -> tuple[Ints, Ints, int]:
         """The blocks after t pulls, the place or the fate of each block, and the size of all together."""
         blocks = compositions(t, self.problem.arms)
-        sizes = np.prod(blocks + 1, axis=1)
-        if fates is None:
-            return blocks, np.cumsum(sizes) - sizes, int(sizes.sum())
-        fate = fates(blocks, t)
-        sizes = np.where(fate == 0, sizes, 0)
+        fate = np.zeros(len(blocks), np.int64) if target is None else self._fates(blocks, t, target)
+        sizes = np.where(fate == 0, np.prod(blocks + 1, axis=1), 0)
         return blocks, np.where(fate == 0, np.cumsum(sizes) - sizes, fate), int(sizes.sum())
 
     def _ranks(self, blocks: Ints, total: int, arm: int) -> Ints:
@@ -156,36 +151,29 @@ class Layers:
         return rank
 
 
-class _Entry(NamedTuple):
+class Programme(NamedTuple):
     make: type[Layers] | type[Phases]
     cost: Callable[[Any, int, int, str], tuple[float, float]]  # policy, arms, horizon, kind -> seconds, bytes
 
 
 def programme_seconds(policy: Any, problem: Any, horizon: int, kind: str) -> float | BadInput:
     """About how many seconds the exact programme takes, from its sizes, or the refusal if there is none."""
-    if kind not in KINDS:
-        return refuse("kind", kind, "'pseudo_regret' or 'regret' for an exact programme")
     if not has_arms(problem) or problem.noise.outcomes != COINS:
         only = "an exact programme exists only for a Bandit with Bernoulli rewards"
         return BadInput(only, field="problem", value=problem)
-    entry = _entry(policy)
-    if entry is None:
+    programme = programme_of(policy)
+    if programme is None:
         only = f"an exact programme exists only for {KNOWN}, and not for {type(policy).__name__}"
         return BadInput(only, field="policy", value=policy)
-    seconds, memory = entry.cost(policy, problem.arms, horizon, kind)
+    seconds, memory = programme.cost(policy, problem.arms, horizon, kind)
     if memory > MEMORY:
-        size = f"{problem.arms} arms and {horizon} rounds"
-        room = f"an exact programme for {size} does not fit into {MEMORY / 1e9:g} GB of memory"
+        states = f"{problem.arms} arms and {horizon} rounds"
+        room = f"an exact programme for {states} does not fit into {MEMORY / 1e9:g} GB of memory"
         return BadInput(room, field="horizon", value=horizon)
     if math.isinf(seconds):
         beyond = f"the posteriors of {policy!r} are out of the range of an exact programme"
         return BadInput(beyond, field="policy", value=policy)
     return seconds
-
-
-def has_programme(policy: Any) -> bool:
-    """Whether there is a programme for this policy, however long it may take."""
-    return _entry(policy) is not None
 
 
 def programme_tail(policy: Policy, problem: Bandit, horizon: int, target: float, kind: str) -> float:
@@ -196,30 +184,10 @@ def programme_tail(policy: Policy, problem: Bandit, horizon: int, target: float,
     >>> f"{programme_tail(lt.UCB(lt.LightTailed(0.1)), problem, 30, 19.999, 'regret'):.4e}"
     '2.2967e-08'
     """
-    return min(1.0, _programme(policy, problem, horizon, kind).tail(target))
-
-
-def programme_law(policy: Policy, problem: Bandit, horizon: int, kind: str) -> tuple[Floats, Floats]:
-    """The values that the regret can take, in rising order, and their probabilities."""
-    return merged(*_programme(policy, problem, horizon, kind).law())
-
-
-def merged(values: Floats, chances: Floats) -> tuple[Floats, Floats]:
-    """Sorted values without values of chance 0; values that differ only by rounding count as one."""
-    kept = chances > 0.0
-    values, chances = values[kept], chances[kept]
-    order = np.argsort(values, kind="stable")
-    values, chances = values[order], chances[order]
-    apart = np.diff(values) > MERGED * np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
-    firsts = np.concatenate([[0], np.flatnonzero(apart) + 1])
-    return values[firsts], np.add.reduceat(chances, firsts)
-
-
-def _programme(policy: Policy, problem: Bandit, horizon: int, kind: str) -> Layers | Phases:
-    entry = _entry(policy)
-    if entry is None:
+    programme = programme_of(policy)
+    if programme is None:
         raise TypeError(f"there is no exact programme for {policy!r}")
-    return entry.make(policy, problem, horizon, kind)
+    return min(1.0, programme.make(policy, problem, horizon, kind).tail(target))
 
 
 def _layers_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[float, float]:
@@ -256,19 +224,14 @@ def _grid_points(policy: Any, arms: int, horizon: int) -> float:
     return 1.4 * spread * math.hypot(1.0 / least, math.sqrt(arms - 1) / widest)
 
 
-def _phases_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[float, float]:
-    seconds, states = phases_size(arms, horizon, kind)
-    return seconds, 40.0 * states
-
-
-PROGRAMMES: dict[str, _Entry] = {  # by the policy's `plays_by`
-    "radius": _Entry(Layers, _layers_cost),
-    "phases": _Entry(Phases, _phases_cost),
-    "posterior": _Entry(Layers, _posterior_cost),
+PROGRAMMES: dict[str, Programme] = {  # by the policy's `plays_by`
+    "radius": Programme(Layers, _layers_cost),
+    "phases": Programme(Phases, phases_cost),
+    "posterior": Programme(Layers, _posterior_cost),
 }
 KNOWN = "UCB, SuccessiveElimination and ThompsonSampling"
 
 
-def _entry(policy: Any) -> _Entry | None:
+def programme_of(policy: Any) -> Programme | None:
     """The programme for the policy. A user's class, even one derived from a shipped class, has no kernel."""
     return PROGRAMMES.get(getattr(policy, "plays_by", "")) if shipped(policy) else None
