@@ -12,7 +12,7 @@ import pytest
 from battery import Verdict, battery, draw, judge, summary, truths
 
 import lighttail as lt
-from lighttail.tails import elimination_routes, index_routes, mixture, routes, tilting, weighted
+from lighttail.tails import elimination_routes, index_routes, mixture, routes, weighted
 from lighttail.tails.task import TailEstimate
 
 pytestmark = pytest.mark.slow
@@ -71,7 +71,7 @@ def two_sided(family: Any, means: Any, grid: Any, below: Any, above: Any, later:
     wanted = np.where(np.isfinite(below), below, means[:, None])
     lam = family.lam(means[:, None], family.at_most(grid[0], wanted))
     cost = (lam - nu) * grid[0] * wanted - grid[0] * family.psi(means[:, None], lam)
-    return replace(table, cost=cost, low=lam, held=np.full(cost.shape, True))
+    return replace(table, cost=cost, tilt=lam, held=np.full(cost.shape, True))
 
 
 def common_mean(problem: Any, family: Any, plans: Any, defence: float = mixture.DEFENCE) -> Any:
@@ -95,7 +95,7 @@ def last_caps(parts: list[Any]) -> Any:
 routes_table, real_mixed, real_together = routes.table_of, mixture.mixed, mixture.together
 FAULTS = {
     "two-sided levels": [(index_routes, "table_of", two_sided), (elimination_routes, "table_of", two_sided)],
-    "a common mean": [(tilting, "mixed", common_mean)],
+    "a common mean": [(mixture, "mixed", common_mean)],
     "one part's caps": [(index_routes, "together", last_caps), (elimination_routes, "together", last_caps)],
 }
 

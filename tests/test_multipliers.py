@@ -63,7 +63,7 @@ def cells(rng: np.random.Generator, count: int, arms: int, horizon: int) -> tupl
     gaps = rng.uniform(0.0, 1.0, (count, arms)) * 10.0 ** rng.uniform(-3.0, 0.0)
     gaps[np.arange(count), rng.integers(0, arms, count)] = 0.0
     tilt = np.zeros(cost.shape)
-    return Table(n, each, cost, tilt, tilt, np.zeros(count), np.full(cost.shape, True)), gaps
+    return Table(n, each, cost, tilt, np.zeros(count), np.full(cost.shape, True)), gaps
 
 
 @cache

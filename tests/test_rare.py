@@ -16,13 +16,11 @@ from lighttail.kernels import tilted_kernel_for
 from lighttail.noises.tilts import BernoulliTilt, GaussianTilt
 from lighttail.tails import weighted
 from lighttail.tails.ladder import ladder
-from lighttail.tails.mixture import Routes
+from lighttail.tails.mixture import Routes, Tilting, tilting_of
 from lighttail.tails.play import play_paths, whole_blocks
 from lighttail.tails.routes import rate
-from lighttail.tails.task import Effort, Task
-from lighttail.tails.tilting import Tilting, derived, tilting_of
-from lighttail.tails.tilts import tilts_of
-from lighttail.tails.weighted import Weights, bernstein
+from lighttail.tails.task import Effort, Task, tilts_of
+from lighttail.tails.weighted import Weights, bernstein, derived
 
 TWO, FOUR = lt.Bandit([0.2, 0.8]), lt.Bandit([0.4, 0.2, 0.8, 0.6])
 BONUSES = [lt.Standard(0.8), lt.LightTailed(0.2), lt.ArmOptimal(0.3, 0.2), lt.AnyTime(0.3)]
@@ -77,8 +75,8 @@ def weights_of(task: Task, plan: Tilting, paths: int, seed: int = 1, whole: bool
 def test_weights_equal_those_of_whole_likelihoods(policy, means, noise, kind, monkeypatch) -> None:
     """Path by path: the same rounds, and the ratios of all rewards' densities, of both plans."""
     monkeypatch.setattr("lighttail.tails.routes.CHOICES", 2)
-    monkeypatch.setattr("lighttail.tails.index_routes.KEPT", 5)
-    monkeypatch.setattr("lighttail.tails.elimination_routes.KEPT", 5)
+    monkeypatch.setattr("lighttail.tails.index_routes.MOST_CELLS", 5)
+    monkeypatch.setattr("lighttail.tails.elimination_routes.MOST_CELLS", 5)
     monkeypatch.setattr("lighttail.tails.ladder.ELITE", 6)
     task = Task(policy, lt.Bandit(means, noise), 25, 4.0, kind)
     mixture = both_plans(task).mixture
@@ -590,8 +588,8 @@ def test_an_answer_is_a_chance_within_its_interval(monkeypatch) -> None:
         ("ladder.RUNGS", 512),
         ("ladder.ELITE", 24),
         ("routes.CHOICES", 4),
-        ("index_routes.KEPT", 20),
-        ("elimination_routes.KEPT", 20),
+        ("index_routes.MOST_CELLS", 20),
+        ("elimination_routes.MOST_CELLS", 20),
     ):
         monkeypatch.setattr("lighttail.tails." + place, few)
     rng = np.random.default_rng(12)

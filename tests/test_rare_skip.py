@@ -18,11 +18,10 @@ from tilted import drawn
 import lighttail as lt
 from lighttail.kernels import skip_kernel_for, tilted_skip
 from lighttail.tails import play
-from lighttail.tails.mixture import Mixture
+from lighttail.tails.mixture import Mixture, tilting_of
 from lighttail.tails.play import play_paths, whole_blocks
 from lighttail.tails.task import TailEstimate, Task
-from lighttail.tails.tilting import derived, tilting_of
-from lighttail.tails.weighted import Weights
+from lighttail.tails.weighted import Weights, derived
 
 BONUSES = [lt.Standard(0.4), lt.LightTailed(0.1), lt.ArmOptimal(0.2, 0.2)]
 ALPHA = 1e-5  # of every two-sample test below; there are about 40 of them

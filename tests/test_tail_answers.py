@@ -12,6 +12,7 @@ from cases import name
 
 import lighttail as lt
 from lighttail.tails import rare, weighted
+from lighttail.tails.known import known_limit
 from lighttail.tails.programme import programme_tail
 from lighttail.tails.splitting import limits_of
 from lighttail.tails.task import Task
@@ -129,7 +130,7 @@ def test_an_estimate_is_cut_at_the_certificate() -> None:
 
 def test_the_cut_keeps_how_far_below_the_interval_reached() -> None:
     task = Task(lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.5, 0.5]), 20, 1.0, "regret")
-    most = weighted.known_limit(task)
+    most = known_limit(task)
     found = lt.tail_probability(*(task.policy, task.problem, 20, 1.0), kind="regret", seed=1)
     lucky = rare._cut_at_most(replace(found, value=1.5 * most, low=1.2 * most, high=1.8 * most), task)
     assert (lucky.value, lucky.high) == (most, most)

@@ -18,7 +18,7 @@ from lighttail.tails.ladder import alike
 from lighttail.tails.mixture import Mixture, mixed
 from lighttail.tails.play import Paths, play_paths
 from lighttail.tails.task import Effort, Task
-from lighttail.tails.tilting import derived
+from lighttail.tails.weighted import derived
 
 BONUSES = [lt.Standard(0.5), lt.LightTailed(0.1), lt.ArmOptimal(0.2, 0.1), lt.Moss(0.6), lt.AnyTime(0.2)]
 SETTINGS = [("pseudo_regret", False), ("pseudo_regret", True), ("regret", False)]  # the kind, and `full`

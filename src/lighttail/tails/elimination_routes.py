@@ -28,18 +28,17 @@ from lighttail.tails.routes import (
     rate,
     routes_of,
     table_of,
-    weighed,
 )
 from lighttail.tails.task import Task
 
 PHASES, HEIGHTS, CLOSER = 18, 25, 13  # phases that are tried, heights of the first grid and of closer ones
-KEPT = 160  # cells that are kept at most
+MOST_CELLS = 160
 
 
 def elimination_routes(task: Task) -> Routes | None:
     """The routes to the event; None if none is found."""
     horizon, arms = task.horizon, task.problem.arms
-    longest = max(1, horizon // 2 if arms > 1 else horizon)
+    longest = max(1, horizon // 2)
     phases = np.unique(np.round(np.geomspace(1.0, longest, PHASES))).astype(int)
     found = [
         part
@@ -52,7 +51,7 @@ def elimination_routes(task: Task) -> Routes | None:
     best = max(float(part.log_share.max()) for part in found)
     found = [part.only(near) for part in found if (near := part.log_share >= best - AROUND).any()]
     every = together(found)
-    return every.only(np.argsort(-every.log_share, kind="stable")[:KEPT])
+    return every.only(np.argsort(-every.log_share, kind="stable")[:MOST_CELLS])
 
 
 def _radii(task: Task, phase: int) -> Floats:
@@ -110,7 +109,7 @@ def _settled(task: Task, leader: int, phase: int, radius: Floats, later: Floats,
     later_anyway = (task.means <= task.means[leader]) | (phase >= task.horizon // task.problem.arms)
     below[:, later_anyway, -1] = heights[:, None]
     table = table_of(task.family, task.means, grid, below, above, later)
-    cost, low, held = (np.array(part) for part in (table.cost, table.low, table.held))
+    cost, tilt, held = (np.array(part) for part in (table.cost, table.tilt, table.held))
     mean = task.means[leader]
     idle = -task.family.psi(mean, later)
     lam = task.family.lam(mean, heights)
@@ -119,11 +118,11 @@ def _settled(task: Task, leader: int, phase: int, radius: Floats, later: Floats,
     leads = rate(task.family, mean, lam, later, float(phase), heights)
     cost[:, leader] = math.inf
     cost[:, leader, -1] = np.where(allowed, np.maximum(leads, phase * idle), math.inf)
-    low[:, leader, -1], held[:, leader, -1] = lam, True
+    tilt[:, leader, -1], held[:, leader, -1] = lam, True
     cost[:, leader, -1] += (task.horizon - float(phase)) * idle  # as if all other pulls were the leader's
     others = np.arange(task.problem.arms) != leader
     cost[:, others] -= (grid[0] * idle[:, None])[:, None]
-    table = replace(table, cost=cost, low=low, held=held, until=float(phase))
+    table = replace(table, cost=cost, tilt=tilt, held=held, until=float(phase))
     gaps, credit = losses(task, later)
     own = gaps[:, leader]
     extra = gaps - own[:, None]
@@ -136,7 +135,7 @@ def _premium(table: Table, extra: Floats, missing: Floats, credit: Floats) -> tu
     least = np.min(np.where(extra != 0.0, np.abs(extra), math.inf), axis=1)
     scale = np.where(np.isfinite(least), table.top / least, 1.0)
     price, premium = multipliers_of(table, extra, (NOTHING * scale, MUCH * scale), math.inf, missing, False)
-    logs, expected = weighed(table.base, table.pulls, -premium[:, None] * extra)
+    logs, expected = table.weighed(-premium[:, None] * extra)
     reached = (expected * extra).sum(axis=1)
     share = logs.sum(axis=1) - premium * missing - credit
     possible = (reached >= missing - 1e-6 * np.abs(missing) - 1e-12) & np.isfinite(share)

@@ -20,7 +20,7 @@ from lighttail.tails.mixture import Routes, together
 from lighttail.tails.routes import Table, losses, lucks, pulls_tried, routes_of, settled, table_of
 from lighttail.tails.task import Task
 
-SCAN, KEPT = 36, 60  # levels of the first grid, and cells that are kept at most
+SCAN, MOST_CELLS = 36, 60  # levels of the first grid, and cells at most
 AROUND = 11.0  # a cell does not matter if its log share is this far below the largest log share
 STEP = 1.5  # the log likelihood changes by about this at most from one level to the next
 TIMES = 5  # moments at which the event may be decided, if the bonus has a clock
@@ -31,8 +31,8 @@ FALLS = 1e-9  # share of the index's range by which rounding may let an index fa
 
 
 @dataclass(frozen=True)
-class Straight:
-    """A view (see `View`) in which the mean is slope * level - radius, after n and n - 1 pulls."""
+class Explicit:
+    """A view (see `View`) with a formula: the mean is slope * level - radius, after n and n - 1 pulls."""
 
     horizon: int
     grid: tuple[Floats, Floats]
@@ -88,7 +88,7 @@ class Inverted:
 # `bounds` turns levels into bounds on an arm's mean, [cell, pulls]: at most the first after n pulls, at least
 # the second after n - 1 pulls. `indices` turns means into levels, [mean, pulls]. `slope` says about how fast
 # the first bound changes with the level. `unpulled` is the index of an arm without a pull.
-View = Straight | Inverted
+View = Explicit | Inverted
 
 
 Settled = tuple[Table, Floats, Floats, Floats, Floats]  # table, losses per pull, prices, premiums, log shares
@@ -108,8 +108,7 @@ def _settled(task: Task, view: View, levels: Floats, later: Floats) -> Settled:
 
 def index_routes(task: Task) -> Routes | None:
     """The routes of a policy with an index, or of Thompson sampling; None if none is found."""
-    views = _views(task)
-    found = [part for view in views if (part := _around(task, view)) is not None]
+    found = [part for view in _views(task) if (part := _around(task, view)) is not None]
     if not found:
         return None
     if task.policy.plays_by == "posterior":  # its index is only assumed: compare within a view
@@ -133,16 +132,16 @@ def _views(task: Task) -> list[View]:
     return [view for view in views if view is not None]
 
 
-def _bonus_view(bonus: Bonus, horizon: int, params: tuple[float, ...]) -> Straight:
+def _bonus_view(bonus: Bonus, horizon: int, params: tuple[float, ...]) -> Explicit:
     """The index of UCB at the time `horizon`."""
     grid, clock = pulls_tried(horizon), bonus.clock(float(horizon), *params)
     now = np.array([bonus.finite_radius(float(n), clock, params) for n in grid[0]])
     before = np.array([bonus.finite_radius(float(max(1.0, n - 1.0)), clock, params) for n in grid[0]])
     one = np.ones(now.size)
-    return Straight(horizon, grid, (one, one), (now, before))
+    return Explicit(horizon, grid, (one, one), (now, before))
 
 
-def _posterior_view(policy: Any, horizon: int, params: Any, reach: float) -> Straight:
+def _posterior_view(policy: Any, horizon: int, params: Any, reach: float) -> Explicit:
     """A view of Thompson sampling, whose index is the posterior mean plus `reach` times sqrt(2 ln T)
     deviations: the largest of T draws is about sqrt(2 ln T) deviations above the mean."""
     reach *= math.sqrt(2.0 * math.log(max(2, horizon)))
@@ -157,7 +156,7 @@ def _posterior_view(policy: Any, horizon: int, params: Any, reach: float) -> Str
 
     now, before = bound(np.maximum(1.0, grid[0])), bound(np.maximum(1.0, grid[0] - 1.0))
     unpulled = policy.posterior_mean(0.0, 0.0, *params) + reach * policy.posterior_sd(0.0, *params)
-    return Straight(horizon, grid, (now[0], before[0]), (now[1], before[1]), unpulled)
+    return Explicit(horizon, grid, (now[0], before[0]), (now[1], before[1]), unpulled)
 
 
 def inverted_view(task: Task, horizon: int, params: tuple[float, ...]) -> Inverted | None:
@@ -198,12 +197,12 @@ def needed(share: Floats, premium: Floats) -> Floats:
 
 
 def fitting(share: Floats) -> tuple[Any, Any, Floats]:
-    """(place, luck, log share) of the cells that are kept, from log shares [place, luck]."""
-    order = np.argsort(-share, axis=None, kind="stable")[:KEPT]
+    """(place, luck, log share) of the cells that matter, from log shares [place, luck]."""
+    order = np.argsort(-share, axis=None, kind="stable")[:MOST_CELLS]
     cell, luck = np.unravel_index(np.sort(order), share.shape)
     found = share[cell, luck]
-    kept = np.isfinite(found) & (found >= np.max(share) - AROUND)
-    return cell[kept], luck[kept], found[kept]
+    near = np.isfinite(found) & (found >= np.max(share) - AROUND)
+    return cell[near], luck[near], found[near]
 
 
 def _first_levels(task: Task, view: View) -> Floats:
@@ -226,7 +225,7 @@ def _refined(task: Task, view: View, levels: Floats) -> tuple[Floats, Floats]:
         near = most >= most.max() - AROUND
         wanted = near[1:] | near[:-1]
         wanted &= np.diff(levels) * np.maximum(steep[1:], steep[:-1]) > STEP
-        if not wanted.any() or np.count_nonzero(near) > KEPT:
+        if not wanted.any() or np.count_nonzero(near) > MOST_CELLS:
             break
         more = 0.5 * (levels[1:] + levels[:-1])[wanted]
         more_share, more_steep = _shares(task, view, more)

@@ -15,6 +15,7 @@ from lighttail.bounds import Bound, NoBound
 from lighttail.bounds.answers import BoundOnTail
 from lighttail.bounds.bound import most_regret
 from lighttail.checks import BadInput
+from lighttail.members import shipped
 from lighttail.outcomes.losing import Lost
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -76,7 +77,7 @@ class KnownBounds:
         return min(known, key=float) if known else None
 
 
-LATE = KnownBounds(None, None, *["rewards come late"] * 2)
+LATE = KnownBounds(None, None, "rewards come late", "rewards come late")
 
 
 def bounds_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Lost) -> KnownBounds:
@@ -99,6 +100,16 @@ def bounds_to_dict(known: KnownBounds) -> dict[str, Any]:
         "theorem": _bound_dict(known.theorem, known.why_no_theorem),
         "guarantee": _bound_dict(known.guarantee, "no bound is known"),
     }
+
+
+def known_limit(task: Task) -> float:
+    """A bound on the chance that is known without simulation; 1 if there is none."""
+    if not task.policy.plays_by and not shipped(task.policy):
+        return 1.0  # no theorem covers a rule of which nothing is stated, whatever its class is derived from
+    try:
+        return bounds.guarantee(task.policy, task.problem, task.horizon, task.regret, task.kind).value
+    except BadInput:
+        return 1.0
 
 
 def exact_at(task: Task, seconds: float) -> float | None:

@@ -125,7 +125,7 @@ def _elite(hits: Paths, task: Task, rng: np.random.Generator) -> Routes | None:
     return Routes(flat, lam[:, :, None], caps[:, :, None], np.zeros((*lam.shape, 1)), later)
 
 
-def _two_parts(n: Floats, totals: Floats, true: Floats, family: Tilts) -> tuple[Floats, Floats, Floats]:
+def _two_parts(n: Floats, totals: Floats, true: Floats, tilts: Tilts) -> tuple[Floats, Floats, Floats]:
     """The likeliest tilt of an arm's first rewards, the number of these rewards, and the tilt of the others.
 
     An arm's first rewards may be unlike the others, if the arm had to win or lose early.
@@ -133,20 +133,20 @@ def _two_parts(n: Floats, totals: Floats, true: Floats, family: Tilts) -> tuple[
     marks = totals.shape[2] - 1
     cuts = np.minimum(n[:, :, None], np.append(2.0 ** np.arange(marks), np.inf))
     rest, n_rest = totals[:, :, -1:] - totals, n[:, :, None] - cuts
-    early, late = (_tilt(family, true, count, sums) for count, sums in ((cuts, totals), (n_rest, rest)))
-    gain = early * totals - cuts * family.psi(true[:, None], early)
-    gain += late * rest - n_rest * family.psi(true[:, None], late) - PART * (n_rest > 0.0)
+    early, late = (_tilt(tilts, true, count, sums) for count, sums in ((cuts, totals), (n_rest, rest)))
+    gain = early * totals - cuts * tilts.psi(true[:, None], early)
+    gain += late * rest - n_rest * tilts.psi(true[:, None], late) - PART * (n_rest > 0.0)
     best = np.argmax(gain, axis=2)[:, :, None]
     lam, caps, later = (np.take_along_axis(part, best, axis=2)[:, :, 0] for part in (early, cuts, late))
     return lam, caps, later
 
 
-def _tilt(family: Tilts, true: Floats, n: Floats, total: Floats) -> Floats:
+def _tilt(tilts: Tilts, true: Floats, n: Floats, total: Floats) -> Floats:
     """The tilt to the mean of n rewards; the mean of coins is first moved a little to the true mean."""
-    coins = 0.0 if math.isfinite(float(family.at_most(1.0, -1.0))) else 0.5
+    coins = 0.0 if math.isfinite(float(tilts.at_most(1.0, -1.0))) else 0.5
     with np.errstate(invalid="ignore", divide="ignore"):
         moved = np.where(n > 0.0, (total + coins * true[:, None]) / (n + coins), true[:, None])
-    return family.lam(true[:, None], moved)
+    return tilts.lam(true[:, None], moved)
 
 
 def alike(task: Task) -> Routes:

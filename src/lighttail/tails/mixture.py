@@ -11,6 +11,7 @@ import numpy as np
 from lighttail.noises.tilts import Tilts
 from lighttail.problems import Bandit
 from lighttail.records import Floats
+from lighttail.tails.task import Task
 
 DEFENCE = 0.05  # share of paths without a tilt: no weight exceeds 1 / DEFENCE
 
@@ -56,59 +57,86 @@ class Routes:
         """About -ln of the event's probability."""
         return -log_sum(self.log_share)
 
-    def only(self, kept: Any) -> Routes:
-        rows = (self.log_share[kept], self.lam[kept], self.caps[kept], self.log_q[kept], self.later[kept])
-        return Routes(*rows, self.log_bound)
+    def only(self, chosen: Any) -> Routes:
+        lam, caps, log_q = self.lam[chosen], self.caps[chosen], self.log_q[chosen]
+        return Routes(self.log_share[chosen], lam, caps, log_q, self.later[chosen], self.log_bound)
 
     def finite(self) -> Routes | None:
         """The routes whose numbers floats can hold; None if there are none."""
         parts = (self.lam.reshape(self.log_share.size, -1), self.later, self.log_share[:, None])
-        kept = np.all([np.isfinite(part).all(axis=1) for part in parts], axis=0)
-        return None if not kept.any() else self if kept.all() else self.only(kept)
+        finite = np.all([np.isfinite(part).all(axis=1) for part in parts], axis=0)
+        return self.only(finite) if finite.any() else None
 
     def normal(self) -> Routes:
         """The same routes with shares that add up to 1."""
         return replace(self, log_share=self.log_share - log_sum(self.log_share))
 
 
-def together(parts: list[Routes]) -> Routes:
+def together(several: list[Routes]) -> Routes:
     """All routes as one. Routes with fewer choices get choices that are never taken. No bound is known."""
-    choices = max(part.lam.shape[2] for part in parts)
+    choices = max(routes.lam.shape[2] for routes in several)
 
     def widened(values: Floats, filling: float) -> Floats:
         more = ((0, 0), (0, 0), (0, choices - values.shape[2]))
         return np.pad(values, more, constant_values=filling)
 
     return Routes(
-        np.concatenate([part.log_share for part in parts]),
-        np.concatenate([widened(part.lam, 0.0) for part in parts]),
-        np.concatenate([widened(part.caps, math.inf) for part in parts]),
-        np.concatenate([widened(part.log_q, -math.inf) for part in parts]),
-        np.concatenate([part.later for part in parts]),
+        np.concatenate([routes.log_share for routes in several]),
+        np.concatenate([widened(routes.lam, 0.0) for routes in several]),
+        np.concatenate([widened(routes.caps, math.inf) for routes in several]),
+        np.concatenate([widened(routes.log_q, -math.inf) for routes in several]),
+        np.concatenate([routes.later for routes in several]),
     )
 
 
-def mixed(problem: Bandit, family: Tilts, plans: list[Routes], defence: float = DEFENCE) -> Mixture:
+def mixed(problem: Bandit, tilts: Tilts, plans: list[Routes], defence: float = DEFENCE) -> Mixture:
     """The mixture of the plans in equal shares. Each plan is a group; untilted paths are the last group."""
     share = math.log((1.0 - defence) / len(plans)) if plans else 0.0
-    parts = [replace(part, log_share=part.log_share - log_sum(part.log_share) + share) for part in plans]
+    parts = [replace(plan, log_share=plan.normal().log_share + share) for plan in plans]
     if defence > 0.0:  # a route without tilts
         none, share = np.zeros((1, problem.arms, 1)), math.log(defence) if plans else 0.0
         parts.append(Routes(np.array([share]), none, np.full(none.shape, math.inf), none, none[:, :, 0]))
-    found = together(parts)
+    every = together(parts)
     true = np.array(problem.means)
     return Mixture(
-        log_p=found.log_share,
-        log_q=found.log_q,
-        means=family.mean(true[:, None], found.lam),
-        lam=found.lam,
-        psi=family.psi(true[:, None], found.lam),
-        caps=found.caps,
-        later_means=family.mean(true, found.later),
-        later_lam=found.later,
-        later_psi=family.psi(true, found.later),
+        log_p=every.log_share,
+        log_q=every.log_q,
+        means=tilts.mean(true[:, None], every.lam),
+        lam=every.lam,
+        psi=tilts.psi(true[:, None], every.lam),
+        caps=every.caps,
+        later_means=tilts.mean(true, every.later),
+        later_lam=every.later,
+        later_psi=tilts.psi(true, every.later),
         groups=np.cumsum([0] + [part.log_share.size for part in parts], dtype=np.int64),
     )
+
+
+@dataclass(frozen=True)
+class Tilting:
+    """A mixture of one or two plans. No weight exceeds exp(log_bound).
+
+    tight: whether the bound comes from the routes and not from untilted paths. rarity: about -ln of
+    the event's probability.
+    """
+
+    mixture: Mixture
+    log_bound: float
+    tight: bool
+    rarity: float
+
+    @property
+    def plans(self) -> int:
+        """The number of plans: all groups but the untilted paths."""
+        return int(self.mixture.groups.size) - 1 - (not self.tight)
+
+
+def tilting_of(task: Task, plans: list[Routes]) -> Tilting:
+    """The routes as one mixture, with untilted paths unless the routes bound every weight."""
+    tight = len(plans) == 1 and not math.isnan(plans[0].log_bound)
+    mixture = mixed(task.problem, task.family, plans, 0.0 if tight else DEFENCE)
+    bound = plans[0].log_bound if tight else -math.log(DEFENCE)
+    return Tilting(mixture, bound, tight, plans[0].rarity)
 
 
 def log_sum(values: Floats) -> float:

@@ -51,7 +51,7 @@ def ways(policy: Any, horizon: int, m: int) -> Ways:
     return Ways(phases, phases, 1.0 / phases, 1.0 / phases, least)
 
 
-def pair_tilts(where: Ways, means: tuple[float, float], family: Tilts) -> tuple[Floats, Floats]:
+def pair_tilts(where: Ways, means: tuple[float, float], tilts: Tilts) -> tuple[Floats, Floats]:
     """(nu, cost) of every way. Where the constraint holds, the tilts lam_1 = -nu a_1 and lam_2 = nu a_2 have
     a log-likelihood ratio of at least
 
@@ -62,10 +62,10 @@ def pair_tilts(where: Ways, means: tuple[float, float], family: Tilts) -> tuple[
     """
 
     def slope(nu: Floats) -> Floats:
-        low, high = family.mean(means[0], -nu * where.best), family.mean(means[1], nu * where.bad)
+        low, high = tilts.mean(means[0], -nu * where.best), tilts.mean(means[1], nu * where.bad)
         return where.least + where.n * where.best * low - where.m * where.bad * high
 
-    low, high = np.zeros(where.n.size), np.full(where.n.size, 1e-30 / family.unit)
+    low, high = np.zeros(where.n.size), np.full(where.n.size, 1e-30 / tilts.unit)
     for _ in range(50):  # until the slope is negative
         rising = slope(high) > 0.0
         low, high = np.where(rising, high, low), np.where(rising, 16.0 * high, high)
@@ -75,8 +75,8 @@ def pair_tilts(where: Ways, means: tuple[float, float], family: Tilts) -> tuple[
         rising = slope(middle) > 0.0
         low, high = np.where(rising, middle, low), np.where(rising, high, middle)
     nu = np.where(slope(np.zeros(where.n.size)) <= 0.0, 0.0, low)
-    cost = nu * where.least - where.n * family.psi(means[0], -nu * where.best)
-    cost -= where.m * family.psi(means[1], nu * where.bad)
+    cost = nu * where.least - where.n * tilts.psi(means[0], -nu * where.best)
+    cost -= where.m * tilts.psi(means[1], nu * where.bad)
     return nu, np.where(impossible, math.inf, np.maximum(cost, 0.0))
 
 
@@ -89,11 +89,11 @@ def pair_routes(task: Task) -> Routes | None:
     nu, cost = pair_tilts(where, (problem.means[best], problem.means[bad]), task.family)
     if not np.isfinite(cost).any():
         return None
-    kept = np.flatnonzero(np.isfinite(cost) & (cost <= cost.min() - math.log(PRUNED / cost.size)))
-    lam = np.zeros((kept.size, 2, 1))
-    lam[:, best, 0], lam[:, bad, 0] = -nu[kept] * where.best[kept], nu[kept] * where.bad[kept]
+    likely = np.flatnonzero(np.isfinite(cost) & (cost <= cost.min() - math.log(PRUNED / cost.size)))
+    lam = np.zeros((likely.size, 2, 1))
+    lam[:, best, 0], lam[:, bad, 0] = -nu[likely] * where.best[likely], nu[likely] * where.bad[likely]
     caps = np.full(lam.shape, math.inf)
     if task.policy.plays_by == "phases":  # the tilt ends with the phase
-        caps[:, :, 0] = where.n[kept, None]
+        caps[:, :, 0] = where.n[likely, None]
     log_bound = float(np.logaddexp.reduce(-cost))
-    return Routes(-cost[kept], lam, caps, np.zeros(lam.shape), np.zeros((kept.size, 2)), log_bound)
+    return Routes(-cost[likely], lam, caps, np.zeros(lam.shape), np.zeros((likely.size, 2)), log_bound)

@@ -44,16 +44,10 @@ class Paths(NamedTuple):
         parts, totals = np.empty((paths, groups)), np.empty((paths, arms, marks + 1))
         return cls(own, parts, rounds, np.empty(paths), np.empty((paths, arms)), totals)
 
-    def part(self, place: slice) -> tuple[Any, ...]:
-        return tuple(array[place] for array in self)
-
-
-PlayTilted = Callable[..., None]  # (generator, paths, slice, stop)
-
 
 def block_of_paths(
     task: Task, mixture: Mixture, played: Played, rarity: float = 0.0, full: bool = False
-) -> PlayTilted:
+) -> Callable[[np.random.Generator, Paths, slice, Any], None]:
     """A function that plays a block of paths. full: play to the end, even if the event is out of reach."""
     from lighttail.kernels import skip_kernel_for, stream, tilted_kernel_for
 
@@ -68,8 +62,8 @@ def block_of_paths(
     else:
         stepping = tilted_kernel_for(policy, problem)
 
-    def play(generator: np.random.Generator, paths: Paths, place: slice, stop: Any) -> None:
-        part = paths.part(place)
+    def play(generator: np.random.Generator, paths: Paths, rows: slice, stop: Any) -> None:
+        part = [array[rows] for array in paths]
         with in_sentences(policy, problem):
             if played == "skip":
                 skipping(stream(generator), *fixed, rarity, *ends, *part[:3], stop)
@@ -110,8 +104,8 @@ def choose_played(task: Task, mixture: Mixture, rarity: float) -> tuple[Played, 
 
 def whole_blocks(paths: int, horizon: int, played: Played = "step") -> int:
     """This number of paths, rounded up to whole blocks."""
-    size = block_paths(horizon, played)
-    return max(1, -(-paths // size)) * size
+    per_block = block_paths(horizon, played)
+    return max(1, -(-paths // per_block)) * per_block
 
 
 def play_paths(
@@ -133,19 +127,19 @@ def play_paths(
     """
     from lighttail.kernels.errors import check_arms
 
-    size = min(paths, block_paths(task.horizon, played))
+    per_block = min(paths, block_paths(task.horizon, played))
     found = Paths.empty(paths, mixture.groups.size - 1, task.problem.arms, marks)
     play = block_of_paths(task, mixture, played, rarity, full)
     stop = np.zeros(1, dtype=np.int64)
 
     def block_of(block: int, until: int) -> int:
-        place = slice(block * size, until)
-        play(block_generator(effort.seed, first + block), found, place, stop)
+        begin = block * per_block
+        play(block_generator(effort.seed, first + block), found, slice(begin, until), stop)
         check_arms(task.policy, stop)
-        return until - block * size
+        return until - begin
 
     with reporter(effort.progress, label or str(task.policy), paths) as report:
         with compiling(str(task.policy), effort.progress is not False):
             block_of(0, 0)
-        run_blocks(block_of, size, paths, effort.threads, stop, report)
+        run_blocks(block_of, per_block, paths, effort.threads, stop, report)
     return found

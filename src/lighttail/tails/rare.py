@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, cast, get_args
 
@@ -32,10 +33,10 @@ from lighttail.running.blocks import compiled_in_sentences
 from lighttail.running.prepare import Progress, check_settings, fitting_paths, work_of
 from lighttail.running.simulate import simulate
 from lighttail.tails.exact import LEAST
-from lighttail.tails.known import ERROR, certain_chance, exact_way
+from lighttail.tails.known import ERROR, certain_chance, exact_way, known_limit
 from lighttail.tails.splitting import split
-from lighttail.tails.task import PLAIN, Diagnostics, Effort, TailEstimate, Task, certainly
-from lighttail.tails.weighted import FIRST, MOST_WEIGHTS, importance, known_limit, most_paths
+from lighttail.tails.task import PLAIN, Diagnostics, Effort, TailEstimate, Task, without_paths
+from lighttail.tails.weighted import FIRST, MOST_WEIGHTS, importance, most_paths
 
 MOST_ASKED = 10**18  # pulls; a larger budget is cut to this number, which a float can hold
 TailMethod = Literal["auto", "exact", "importance", "plain", "splitting"]
@@ -104,24 +105,24 @@ def tail_probability(
     with compiled_in_sentences(policy, problem):
         certain = task.certain() if course.late else certain_chance(task)
         if certain is not None:
-            return certainly(certain, level)
+            return without_paths(certain, level)
         if course.late:
             return _plain(task, effort, course)
         return _cut_at_most(ANSWERS[method](task, effort), task)
 
 
-def _cut_at_most(found: TailEstimate, task: Task) -> TailEstimate:
+def _cut_at_most(estimate: TailEstimate, task: Task) -> TailEstimate:
     """The estimate, cut at a bound that the chance cannot exceed, whatever the luck of the paths was."""
-    if found.method in ("certain", "exact") or found.value <= 0.0:
-        return found
+    if estimate.method in ("certain", "exact") or estimate.value <= 0.0:
+        return estimate
     most = known_limit(task)
-    if found.high <= most:
-        return found
-    value = min(found.value, most)
-    low = min(found.low, value * found.low / found.value)  # keep the ratio if all was above
-    about = found.diagnostics
+    if estimate.high <= most:
+        return estimate
+    value = min(estimate.value, most)
+    low = min(estimate.low, value * estimate.low / estimate.value)  # keep the ratio if all was above
+    about = estimate.diagnostics
     about = replace(about, sure_low=min(about.sure_low, low), sure_high=min(about.sure_high, most))
-    return replace(found, value=value, low=low, high=most, diagnostics=about)
+    return replace(estimate, value=value, low=low, high=most, diagnostics=about)
 
 
 def asked_regret(regret: Any) -> float:
@@ -136,32 +137,24 @@ def _auto(task: Task, effort: Effort) -> TailEstimate:
     """The best method that is affordable."""
     way = exact_way(task)
     if not isinstance(way, BadInput) and way[0] <= AFFORDABLE:
-        exact = _exact_if_quick(way[1], task, effort)
-        if exact is not None:
-            return exact
+        with suppress(BadInput):  # the noise may be too small for the law
+            exact = _estimate_of_exact(way[1], task, effort)
+            if exact.low > 0.0 or exact.high == 0.0:  # otherwise the chance is too small for the law
+                return exact
     if task.why_not_tilted() is not None:
         return _plain(task, effort)
     found = importance(task, effort, may_change=True)
     return _plain(task, effort) if found is None or _better_counted(found, task, effort) else found
 
 
-def _exact_if_quick(answer: Callable[[], float], task: Task, effort: Effort) -> TailEstimate | None:
-    """The exact answer; None if the noise or the chance is too small for the exact law."""
-    try:
-        exact = _estimate_of_exact(answer, task, effort)
-    except BadInput:
-        return None
-    return exact if exact.low > 0.0 or exact.high == 0.0 else None
-
-
-def _better_counted(found: TailEstimate, task: Task, effort: Effort) -> bool:
+def _better_counted(estimate: TailEstimate, task: Task, effort: Effort) -> bool:
     """Whether there is doubt, and the budget allows enough plain paths to end the doubt."""
-    if not found.diagnostics.doubt or found.value <= 0.0:
+    if not estimate.diagnostics.doubt or estimate.value <= 0.0:
         return False
     precision = min(effort.z / effort.relative_error, MOST_WEIGHTS)  # a float can hold its square
-    paths = precision**2 / found.value
+    paths = precision**2 / estimate.value
     work = work_of(task.policy, task.problem, task.horizon)
-    return paths <= MOST_WEIGHTS and paths * work <= effort.most_pulls - found.pulls
+    return paths <= MOST_WEIGHTS and paths * work <= effort.most_pulls - estimate.pulls
 
 
 def _exact(task: Task, effort: Effort) -> TailEstimate:
@@ -175,8 +168,8 @@ def _estimate_of_exact(answer: Callable[[], float], task: Task, effort: Effort) 
     chance = answer()
     counted = task.problem.noise.outcomes is not None and task.policy.turns is None
     if chance == 0.0 and not counted:  # possible, but too rare to compute
-        return replace(certainly(sys.float_info.min, effort.level, "exact"), low=0.0, high=LEAST)
-    return certainly(chance, effort.level, "exact", ERROR)
+        return replace(without_paths(sys.float_info.min, effort.level, "exact"), low=0.0, high=LEAST)
+    return without_paths(chance, effort.level, "exact", ERROR)
 
 
 def _weighted(task: Task, effort: Effort) -> TailEstimate:
@@ -207,11 +200,10 @@ def _plain(task: Task, effort: Effort, course: Course = STRAIGHT) -> TailEstimat
     found = statistics.proportion(hits, paths, effort.level)
     share = 1.0 / hits if hits else math.nan
     reached = error <= effort.relative_error
-    limits = Diagnostics(hits, share, math.nan, math.nan, error, found.low, found.high, out.method)
-    limits = limits if reached else replace(limits, stopped=limit)
-    pulls = paths * task.horizon
+    about = Diagnostics(hits, share, math.nan, math.nan, error, found.low, found.high, out.method)
+    about = replace(about, stopped="" if reached else limit)
     interval = (found.value, found.low, found.high, effort.level)
-    return TailEstimate(*interval, paths, pulls, "plain simulation", reached, limits)
+    return TailEstimate(*interval, paths, paths * task.horizon, "plain simulation", reached, about)
 
 
 ANSWERS: dict[str, Callable[[Task, Effort], TailEstimate]] = {

@@ -63,19 +63,18 @@ def pulls_tried(most: int) -> tuple[Floats, Floats]:
 class Table:
     """The cost of every arm's numbers of pulls, and the tilts that lead to them: [cell, arm, pulls].
 
-    pulls, count: see `pulls_tried`. low, high: the tilt that holds the mean down at the last pull, and the
-    tilt that holds the mean up at the pull before; `later` if no tilt is needed. cost: the larger of the two
-    tilts' least log-likelihood ratios; infinite if no rewards meet both conditions. until: how many rewards
-    `low` tilts.
+    pulls, count: see `pulls_tried`. Two tilts meet the two conditions: one holds the mean down at the last
+    pull, and one holds the mean up at the pull before; each is `later` if no tilt is needed. cost: the larger
+    of their least log-likelihood ratios; infinite if no rewards meet both conditions. tilt: the one with the
+    larger cost. until: how many rewards a tilt that holds the mean down tilts.
     """
 
     pulls: Floats
     count: Floats
     cost: Floats
-    low: Floats
-    high: Floats
+    tilt: Floats
     later: Floats  # [cell]
-    held: Any  # [cell, arm, pulls]: whether the cost is that of `low`
+    held: Any  # [cell, arm, pulls]: whether `tilt` holds the mean down
     until: float = math.inf
 
     @property
@@ -89,11 +88,6 @@ class Table:
         finite = np.isfinite(self.cost)
         return np.max(np.abs(self.cost), where=finite, initial=0.0, axis=(1, 2)) + 10.0  # type: ignore[no-any-return]
 
-    @property
-    def tilt(self) -> Floats:
-        """The tilt of `low` and `high` that has the larger cost."""
-        return np.where(self.held, self.low, self.high)
-
     def chances(self, gaps: Floats, price: Floats, premium: Floats) -> Floats:
         """The chance of each number of pulls, given the cell and its multipliers (see `settled`)."""
         each = price[:, None] - premium[:, None] * gaps
@@ -102,29 +96,28 @@ class Table:
             mass = np.exp(value - np.max(value, axis=2, keepdims=True))
             return mass / mass.sum(axis=2, keepdims=True)  # type: ignore[no-any-return]
 
+    def weighed(self, each: Floats) -> tuple[Floats, Floats]:
+        """(ln of the sum of weights, expected pulls) of every arm at a price `each` per pull: [cell, arm]."""
+        value = self.base - each[:, :, None] * self.pulls
+        high = np.max(value, axis=2, keepdims=True)
+        high[~np.isfinite(high)] = 0.0
+        mass = np.exp(value - high)
+        total = mass.sum(axis=2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(total) + high[:, :, 0], (mass * self.pulls).sum(axis=2) / total
 
-def weighed(base: Floats, pulls: Floats, each: Floats) -> tuple[Floats, Floats]:
-    """(ln of the sum of weights, expected pulls) of every arm at a price `each` per pull: [cell, arm]."""
-    value = base - each[:, :, None] * pulls
-    high = np.max(value, axis=2, keepdims=True)
-    high[~np.isfinite(high)] = 0.0
-    mass = np.exp(value - high)
-    total = mass.sum(axis=2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(total) + high[:, :, 0], (mass * pulls).sum(axis=2) / total
 
-
-def rate(family: Tilts, mean: Any, lam: Any, later: Any, n: Any, bound: Any) -> Floats:
+def rate(tilts: Tilts, mean: Any, lam: Any, later: Any, n: Any, bound: Any) -> Floats:
     """The least log-likelihood ratio of n rewards that are tilted by `lam`, if their mean is at the `bound`
     or beyond, without the part later * (sum of rewards), which the credit counts:
 
         (lam - later) n bound - n psi(lam).
     """
-    return (lam - later) * n * bound - n * family.psi(mean, lam)  # type: ignore[no-any-return]
+    return (lam - later) * n * bound - n * tilts.psi(mean, lam)  # type: ignore[no-any-return]
 
 
 def table_of(
-    family: Tilts, means: Floats, grid: tuple[Floats, Floats], below: Floats, above: Floats, later: Floats
+    tilts: Tilts, means: Floats, grid: tuple[Floats, Floats], below: Floats, above: Floats, later: Floats
 ) -> Table:
     """The table of cells. below, above: [cell, arm, pulls], the mean of n rewards is at most `below`, and the
     mean of n - 1 rewards is at least `above`.
@@ -134,19 +127,20 @@ def table_of(
     n, count = grid
     mean, nu = means[:, None], later[:, None, None]
     asked_low, asked_high = np.isfinite(below), np.isfinite(above) & (n > 1.0)
-    at_most = family.at_most(n, np.where(asked_low, below, mean))
-    at_least = family.at_least(np.maximum(n - 1.0, 1.0), np.where(asked_high, above, mean))
-    low = np.where(asked_low, np.minimum(nu, family.lam(mean, np.where(asked_low, at_most, mean))), nu)
-    high = np.where(asked_high, np.maximum(nu, family.lam(mean, np.where(asked_high, at_least, mean))), nu)
-    idle = -family.psi(mean, nu)
-    cost_low = np.where(low < nu, rate(family, mean, low, nu, n, np.where(low < nu, at_most, 0.0)), n * idle)
-    raised = rate(family, mean, high, nu, n - 1.0, np.where(high > nu, at_least, 0.0)) + idle
+    at_most = tilts.at_most(n, np.where(asked_low, below, mean))
+    at_least = tilts.at_least(np.maximum(n - 1.0, 1.0), np.where(asked_high, above, mean))
+    low = np.where(asked_low, np.minimum(nu, tilts.lam(mean, np.where(asked_low, at_most, mean))), nu)
+    high = np.where(asked_high, np.maximum(nu, tilts.lam(mean, np.where(asked_high, at_least, mean))), nu)
+    idle = -tilts.psi(mean, nu)
+    cost_low = np.where(low < nu, rate(tilts, mean, low, nu, n, np.where(low < nu, at_most, 0.0)), n * idle)
+    raised = rate(tilts, mean, high, nu, n - 1.0, np.where(high > nu, at_least, 0.0)) + idle
     cost_high = np.where(high > nu, raised, n * idle)
     impossible = (asked_low & np.isneginf(at_most)) | (asked_high & np.isposinf(at_least))
-    stuck = np.equal(family.mean(mean, np.ones(1)), mean)  # no tilt changes these rewards
+    stuck = np.equal(tilts.mean(mean, np.ones(1)), mean)  # no tilt changes these rewards
     impossible |= stuck & ((asked_low & (at_most < mean)) | (asked_high & (at_least > mean)))
     cost = np.where(impossible, math.inf, np.maximum(cost_low, cost_high))
-    return Table(n, count, cost, low, high, later, cost_low >= cost_high)
+    held = cost_low >= cost_high
+    return Table(n, count, cost, np.where(held, low, high), later, held)
 
 
 def multipliers_of(
@@ -174,17 +168,17 @@ def settled(
 
     an upper bound for the logarithm of the chance of all routes of the cell (docs/rare-events.md).
     """
-    base, top = table.base, table.top
+    top = table.top
     least_gap = np.min(np.where(gaps > 0.0, gaps, math.inf), axis=1)
     low, high = NOTHING * top / least_gap, MUCH * top / least_gap
     ends = np.where(np.isfinite(low), low, 1e-300), np.where(np.isfinite(high), high, 1.0)
     price, premium = multipliers_of(table, gaps, ends, horizon, np.full(top.size, loss), to_the_end)
-    logs, expected = weighed(base, table.pulls, price[:, None] - premium[:, None] * gaps)
+    logs, expected = table.weighed(price[:, None] - premium[:, None] * gaps)
     share = logs.sum(axis=1) + price * horizon - premium * loss - credit
     half_a_pull = np.where(np.isfinite(least_gap), 0.5 * least_gap, 0.0)  # slack for the largest loss
     lost = (expected * gaps).sum(axis=1) >= loss - 1e-6 * np.abs(loss) - half_a_pull
-    kept = (expected.sum(axis=1) <= horizon * (1.0 + 1e-6)) & lost & ~np.isnan(share)
-    return price, premium, np.where(kept, share, -math.inf)
+    possible = (expected.sum(axis=1) <= horizon * (1.0 + 1e-6)) & lost & ~np.isnan(share)
+    return price, premium, np.where(possible, share, -math.inf)
 
 
 def routes_of(table: Table, gaps: Floats, price: Floats, premium: Floats, log_share: Floats) -> Routes:
@@ -193,9 +187,9 @@ def routes_of(table: Table, gaps: Floats, price: Floats, premium: Floats, log_sh
     shape = (cells, arms, 2 * CHOICES + 1)
     lam, caps = np.zeros(shape), np.full(shape, math.inf)
     log_q = np.full(shape, -math.inf)
-    chances, tilts = table.chances(gaps, price, premium), table.tilt
+    chances = table.chances(gaps, price, premium)
     for c, k in np.ndindex(cells, arms):
-        mass, tilt, held, nu = chances[c, k], tilts[c, k], table.held[c, k], table.later[c]
+        mass, tilt, held, nu = chances[c, k], table.tilt[c, k], table.held[c, k], table.later[c]
         idle = tilt == nu
         found = [(nu, math.inf, mass[idle].sum())]
         for part in _parts(held & ~idle, mass):

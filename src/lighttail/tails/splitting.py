@@ -18,7 +18,7 @@ from lighttail.records import Floats
 from lighttail.running.blocks import in_sentences
 from lighttail.running.pool import run_blocks
 from lighttail.system.progress import compiling, reporter
-from lighttail.tails.task import PLAIN, Diagnostics, Effort, TailEstimate, Task
+from lighttail.tails.task import PLAIN, Diagnostics, Effort, TailEstimate, Task, kurtosis_of
 
 PARTICLES, KILLED, LEVELS = 400, 20, 200  # paths, paths that a turn ends at least, and levels of the score
 FIRST, FEWEST, MOST_REPETITIONS = 16, 32, 512  # repetitions before the first look, and limits for an answer
@@ -58,16 +58,16 @@ def split(task: Task, effort: Effort) -> TailEstimate:
 def _answer(
     values: Floats, limits: tuple[float, float], rounds: int, relative: float, limit: str, level: float
 ) -> TailEstimate:
-    mean, spread = float(values.mean()), float(values.std())
+    mean = float(values.mean())
     low, high = max(0.0, limits[0]), min(1.0, limits[1]) if mean > 0.0 else 1.0
     largest = float(values.max() / values.sum()) if mean > 0.0 else math.nan
-    kurtosis = float(np.mean((values - mean) ** 4)) / spread**4 if spread > 0.0 else math.nan
     doubt = ""
     if mean <= 0.0:
         doubt = "no path met the event"
     elif largest > SHARE:
         doubt = f"one repetition makes up {largest:.1%} of the estimate"
-    about = Diagnostics(int(np.count_nonzero(values)), largest, kurtosis, math.nan, relative, 0.0, 1.0)
+    hits, kurtosis = int(np.count_nonzero(values)), kurtosis_of(values)
+    about = Diagnostics(hits, largest, kurtosis, math.nan, relative, 0.0, 1.0)
     about = replace(about, doubt=doubt, stopped="" if doubt else limit)
     paths, reached = PARTICLES * values.size, not doubt and not limit
     return TailEstimate(mean, low, high, level, paths, rounds, "splitting", reached, about)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from lighttail.bounds.bound import remembered
 from lighttail.checks import Argument, BadInput, refuse
+from lighttail.noises.noise import PILOT_ARMS, Noise, rewards_drawn
 from lighttail.noises.tilts import Tilts
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.losing import Lost
@@ -18,11 +19,14 @@ from lighttail.outcomes.outcome import rounding
 from lighttail.policies import Policy
 from lighttail.records import Floats
 from lighttail.running.prepare import Progress
-from lighttail.tails.tilts import check_tilt, tilts_of, why_not_tilted
 
 PLAIN = Argument("method", ("plain",))  # counts simulated paths, whatever the task
 MOST_PLANNED = 10**7  # pulls per path: a plan looks at every number of pulls
 PAIRED = ("radius", "phases")  # `plays_by` of policies of which all ways with two arms are known
+SMALLEST = 1e-100  # the smallest unit of rewards: squares of rewards and of their sums are floats
+LOST = 1e12  # means, in units of the rewards, beyond which rounding hides the noise
+TRIED, NEAR = 1e-3, 1e-2  # a tilt that is tried, in units of the rewards, and the allowed relative error
+ROUNDED = 1e-14  # the relative error that rounding causes in a difference of means
 
 
 @dataclass(frozen=True)
@@ -147,21 +151,72 @@ class Task:
 
     def why_not_tilted(self) -> BadInput | None:
         """The refusal if importance sampling cannot be used for this task, otherwise None."""
-        noise = self.problem.noise
-        needed = why_not_tilted(noise, self.problem.means)
+        noise, tilts = self.problem.noise, tilts_of(self.problem.noise)
+        needed = None
+        if tilts is None:
+            needed = "Gaussian or Bernoulli, or of a class that states its tilt and moves = True,"
+        elif not SMALLEST <= tilts.unit <= 1.0 / SMALLEST:
+            needed = f"of a sigma between {SMALLEST:g} and {1.0 / SMALLEST:g}"
+        elif max(map(abs, self.problem.means)) > LOST * tilts.unit:
+            needed = f"of a sigma that is at least {1.0 / LOST:g} of every mean"
         if needed is not None:
             instead, given = Argument("method", ("plain", "splitting")), f"is {noise!r}"
             allowed = f"{needed} for importance sampling"
             return refuse("noise", noise, allowed, found=given, more=("; use ", instead))
-        remembered(check_tilt, noise, self.problem.means)
+        remembered(_check_tilt, noise, self.problem.means)
         if self.horizon > MOST_PLANNED:
             allowed = f"at most {MOST_PLANNED} for importance sampling"
             return refuse("horizon", self.horizon, allowed, more=("; use ", PLAIN))
         return None
 
 
-def certainly(chance: float, level: float, method: str = "certain", error: float = 0.0) -> TailEstimate:
+def tilts_of(noise: Noise) -> Tilts | None:
+    """The tilts that a noise states, or None if it states none."""
+    return noise.tilt() if noise.moves else None
+
+
+@lru_cache(maxsize=16)
+def _check_tilt(noise: Noise, means: tuple[float, ...]) -> None:
+    """Raise BadInput if the stated tilts visibly do not fit the rewards that the noise draws.
+
+    psi'(0) is the mean and psi''(0) the variance of a reward; psi' is the mean of the tilted law, and `lam`
+    is the tilt to a mean. The variance may differ from that of some draws by a factor of 2.
+    """
+    tilts = tilts_of(noise)
+    assert tilts is not None
+    arms = range(min(len(means), PILOT_ARMS))
+    true = np.array([means[arm] for arm in arms])
+    step = TRIED / tilts.unit
+    with np.errstate(all="ignore"):
+        low, high = (np.asarray(tilts.psi(true, lam), dtype=np.float64) for lam in (-step, step))
+        moved = np.asarray(tilts.mean(true, step), dtype=np.float64)
+        there = np.asarray(tilts.lam(true, moved), dtype=np.float64)
+    spread = rewards_drawn(noise, means, arms).var(axis=1)
+    variance = (high + low) / step**2
+    slack = NEAR * (tilts.unit + np.abs(true))
+    rounded = ROUNDED * np.abs(true) / np.where(variance > 0.0, variance, np.inf)
+    wrong = {
+        "psi": ~(np.abs((high - low) / (2.0 * step) - true) <= slack)
+        | ~(variance <= 2.0 * spread + slack * tilts.unit)
+        | ~(variance >= 0.5 * spread - slack * tilts.unit),
+        "mean": ~(np.abs(moved - true - step * variance) <= slack),
+        "lam": ~(np.abs(there - step) <= NEAR * step + rounded) & (spread > 0.0),
+    }
+    for name, bad in wrong.items():
+        if bad.any():
+            mean = means[int(np.argmax(bad))]
+            found = f"its {name} at the mean {mean:g} does not fit the rewards that the class draws"
+            raise refuse(f"{type(noise).__name__}.tilt", None, "the tilts of its rewards", found=found)
+
+
+def without_paths(chance: float, level: float, method: str = "certain", error: float = 0.0) -> TailEstimate:
     """The answer if no path is needed; `error` is the relative error that the value may have."""
     low, high = chance * (1.0 - error), min(1.0, chance * (1.0 + error))
     sure = Diagnostics(0, math.nan, math.nan, math.nan, error, low, high)
     return TailEstimate(chance, low, high, level, 0, 0, method, True, sure)
+
+
+def kurtosis_of(values: Floats) -> float:
+    """The fourth power of the values' distances from their mean, on average, over the variance squared."""
+    spread = float(values.std())
+    return float(np.mean((values - float(values.mean())) ** 4)) / spread**4 if spread > 0.0 else math.nan

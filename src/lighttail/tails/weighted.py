@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from lighttail.bounds import guarantee
-from lighttail.checks import BadInput
-from lighttail.members import shipped
 from lighttail.outcomes import estimates as statistics
 from lighttail.records import Floats
 from lighttail.system.progress import compiling, noted
+from lighttail.tails.elimination_routes import elimination_routes
+from lighttail.tails.index_routes import index_routes
+from lighttail.tails.known import known_limit
 from lighttail.tails.ladder import alike, ladder
 from lighttail.tails.luck import draws_for_itself
-from lighttail.tails.play import Paths, choose_played, play_paths, whole_blocks
+from lighttail.tails.mixture import Routes, Tilting, tilting_of
+from lighttail.tails.pairs import pair_routes
+from lighttail.tails.play import Paths, choose_played, may_skip, play_paths, whole_blocks
 from lighttail.tails.splitting import split
-from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task, certainly
-from lighttail.tails.tilting import Tilting, derived, tilting_of, uncapped
+from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task, kurtosis_of, without_paths
 
 FIRST = 4096  # paths before the first look
 LARGEST = 700.0  # the logarithm of a number that a float still holds
@@ -41,14 +43,27 @@ Opinion = tuple[float, float]  # the logarithm of an estimate, and its relative 
 APART, SIGMAS = 1.5, 3.0  # opinions disagree if they differ by this factor and these standard errors
 
 
+ROUTES: dict[str, Callable[[Task], Routes | None]] = {  # by the policy's `plays_by`
+    "radius": index_routes,
+    "index": index_routes,
+    "posterior": index_routes,
+    "phases": elimination_routes,
+}
+
+
 @dataclass(frozen=True)
 class Weights:
-    """The weights of the paths so far: log_weight under the whole mixture, log_alone under each plan."""
+    """The weights of the paths so far: log_weight under the whole mixture, log_alone under each plan.
 
+    looks: how often paths were added and the estimate was looked at.
+    """
+
+    tilting: Tilting
     log_weight: Floats
     own: Floats  # the group that a path was drawn from
     log_alone: Floats  # [path, plan]
     pulls: int
+    looks: int = 1
 
     @classmethod
     def of(cls, paths: Paths, tilting: Tilting) -> Weights:
@@ -61,20 +76,23 @@ class Weights:
             first, last = tilting.mixture.groups[g : g + 2]
             share = float(np.logaddexp.reduce(tilting.mixture.log_p[first:last]))
             alone[:, g] = np.where(hit, share - paths.log_parts[:, g], -math.inf)
-        return cls(np.where(hit, whole, -math.inf), groups, alone, int(paths.rounds.sum()))
+        return cls(tilting, np.where(hit, whole, -math.inf), groups, alone, int(paths.rounds.sum()))
 
-    def joined(self, other: Weights) -> Weights:
+    def joined(self, more: Weights) -> Weights:
         return Weights(
-            np.append(self.log_weight, other.log_weight),
-            np.append(self.own, other.own),
-            np.concatenate([self.log_alone, other.log_alone]),
-            self.pulls + other.pulls,
+            self.tilting,
+            np.append(self.log_weight, more.log_weight),
+            np.append(self.own, more.own),
+            np.concatenate([self.log_alone, more.log_alone]),
+            self.pulls + more.pulls,
+            self.looks + more.looks,
         )
 
     def opinions(self) -> list[Opinion]:
-        """(ln of the estimate, relative standard error) of each plan, from its own paths alone."""
-        found = []
-        for g in range(self.log_alone.shape[1]):
+        """(ln of the estimate, relative standard error) of each plan, from its own paths alone; empty if
+        there is only one plan."""
+        found: list[Opinion] = []
+        for g in range(self.tilting.plans if self.tilting.plans > 1 else 0):
             logs = self.log_alone[self.own == g, g]
             unit = float(logs.max()) if logs.size else -math.inf
             if not math.isfinite(unit):
@@ -92,10 +110,10 @@ def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | N
     with noted(f"planning the paths of {task.policy}", effort.progress is not False):
         first = derived(task)
     if first is None and task.every_way_counted:  # nothing leads to the event
-        return certainly(0.0, effort.level)
+        return without_paths(0.0, effort.level)
     if first is not None and not math.isnan(first.log_bound):
         alone = tilting_of(task, [first])
-        found = _run(task, alone, effort, may_change, 0)
+        found = _run(task, alone, effort, may_change)
         if found is None or found.reached or not _useless_bound(found, alone):
             return found
     second, spent = ladder(task, effort)
@@ -107,48 +125,57 @@ def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | N
     plans += [] if second is None else [uncapped(task, second)]
     if not plans:
         return None
-    return _run(task, tilting_of(task, plans), effort, may_change, spent, AFRESH, third=not known)
+    return _run(task, tilting_of(task, plans), effort, may_change, spent, third=not known)
 
 
-def _useless_bound(found: TailEstimate, tilting: Tilting) -> bool:
+def derived(task: Task) -> Routes | None:
+    """The derived routes; None if there are none. If `every_way_counted` holds, None means that the event
+    cannot happen."""
+    find = pair_routes if task.every_way_counted else ROUTES.get(task.policy.plays_by)
+    with np.errstate(all="ignore"):  # a cost that no float can hold is infinite: no path goes there
+        found = find and find(task)
+    found = found and found.finite()
+    return found and uncapped(task, found)
+
+
+def uncapped(task: Task, routes: Routes) -> Routes:
+    """The routes with all rewards of an arm tilted alike, if paths may skip ahead."""
+    return replace(routes, caps=np.full(routes.caps.shape, math.inf)) if may_skip(task) else routes
+
+
+def _useless_bound(estimate: TailEstimate, tilting: Tilting) -> bool:
     """Whether the bound on the weights is so much above the value that the estimate is no better for it."""
-    return found.value <= 0.0 or tilting.log_bound - math.log(found.value) > math.log(MOST_WEIGHTS / 100.0)
+    value = estimate.value
+    return value <= 0.0 or tilting.log_bound - math.log(value) > math.log(MOST_WEIGHTS / 100.0)
 
 
 def _run(
-    task: Task,
-    tilting: Tilting,
-    effort: Effort,
-    may_change: bool,
-    spent: int,
-    block: int = 0,
-    third: bool = False,
+    task: Task, tilting: Tilting, effort: Effort, may_change: bool, spent: int = 0, third: bool = False
 ) -> TailEstimate | None:
     """Play more paths until the error is small and both opinions are clear, or the budget is spent.
 
-    block: the number of the first block, whose random numbers nothing else has used. third: whether splitting
-    is asked, too, if the two plans do not confirm each other.
+    third: whether splitting is asked, too, if the two plans do not confirm each other.
     """
     with compiling(str(task.policy), effort.progress is not False):  # pilots compile a kernel
         played, work = choose_played(task, tilting.mixture, tilting.rarity)
-    size = whole_blocks(1, task.horizon, played)
+    per_block = whole_blocks(1, task.horizon, played)
     paths = whole_blocks(min(FIRST, max(1, int(effort.most_pulls / work))), task.horizon, played)
     settings: Any = {"played": played, "rarity": tilting.rarity}
     sample: Weights | None = None
-    looks = done = precise_at = 0
+    done = precise_at = 0
     while True:
-        first = block + done // size
+        first = (0 if tilting.tight else AFRESH) + done // per_block
         more = play_paths(task, tilting.mixture, effort, paths - done, first=first, **settings)
         fresh = Weights.of(more, tilting)
         sample = fresh if sample is None else sample.joined(fresh)
-        looks, done = looks + 1, paths
+        done = paths
         per_path = sample.pulls / paths if played == "step" else work  # in pulls
-        if may_change and looks == 1 and _plain_is_cheaper(sample, per_path, work):
+        if may_change and sample.looks == 1 and _plain_is_cheaper(sample, per_path, work):
             return None
         most, limit = most_paths(effort, max(1e-9, per_path))
-        found = _estimate(task, sample, tilting, looks, most, effort, played, spent)
+        found = _estimate(task, sample, most, effort)
         error = found.diagnostics.relative_error / effort.relative_error
-        vague = _vagueness(sample, found.value) if tilting.plans > 1 else 0.0
+        vague = _vagueness(sample, found.value)
         precise_at = precise_at or (paths if error <= 1.0 else 0)
         if precise_at:  # only the opinions need more paths, which are limited
             most = min(most, max(CONFIRM * precise_at, AT_LEAST))
@@ -160,10 +187,10 @@ def _run(
     if third and _may_be_confirmed(task, found):
         witness, more_pulls = _witness(task, effort, sample.pulls + spent)
         spent += more_pulls
-        found = _estimate(task, sample, tilting, looks, most, effort, played, spent, witness)
-    about = found.diagnostics
-    short = error > 1.0 and not about.doubt
-    return replace(found, diagnostics=replace(about, stopped=limit)) if short else found
+        found = _estimate(task, sample, most, effort, witness)
+    stopped = limit if error > 1.0 and not found.diagnostics.doubt else ""
+    about = replace(found.diagnostics, played=played, stopped=stopped)
+    return replace(found, pulls=sample.pulls + spent, diagnostics=about)
 
 
 def most_paths(effort: Effort, work: float, fitting: int = MOST_WEIGHTS) -> tuple[int, str]:
@@ -179,11 +206,11 @@ def most_paths(effort: Effort, work: float, fitting: int = MOST_WEIGHTS) -> tupl
 
 def _vagueness(sample: Weights, value: float) -> float:
     """The error of the vaguer opinion in units of CLEAR, the error that an opinion may have; 0 if one opinion
-    will never be clear."""
+    will never be clear, or if there are none."""
     opinions = sample.opinions()
     log_value = math.log(value) if value > 0.0 else -math.inf
     lost = any(error > 2.0 * VAGUE and log < log_value - math.log(10.0) for log, error in opinions)
-    return 0.0 if lost else max(error for _, error in opinions) / CLEAR
+    return 0.0 if lost else max((error for _, error in opinions), default=0.0) / CLEAR
 
 
 def _plain_is_cheaper(sample: Weights, rounds: float, plain: float) -> bool:
@@ -212,15 +239,7 @@ def _scaled(log_weight: Floats, log_bound: float) -> tuple[Floats, float]:
 
 
 def _estimate(
-    task: Task,
-    sample: Weights,
-    tilting: Tilting,
-    looks: int,
-    most: int,
-    effort: Effort,
-    played: str,
-    spent: int,
-    witness: Opinion | None = None,
+    task: Task, sample: Weights, most: int, effort: Effort, witness: Opinion | None = None
 ) -> TailEstimate:
     """The estimate from the weights of all paths so far. most: the largest number of paths that is allowed.
 
@@ -228,6 +247,7 @@ def _estimate(
     untilted paths, or alone would need more paths than are allowed, then UNSEEN times the largest weight
     seen replaces the bound, no weight's share may exceed the wanted error, and two plans must agree.
     """
+    tilting, looks = sample.tilting, sample.looks
     weights, unit = _scaled(sample.log_weight, tilting.log_bound)
     scale, hits = math.exp(unit), int(np.count_nonzero(weights))
     beyond = tilting.log_bound - unit > LARGEST  # the bound in these units is beyond any float
@@ -236,31 +256,29 @@ def _estimate(
     helps = tilting.tight and not beyond and 4.0 * bound <= effort.relative_error * mean * most
     end = bound if helps or not hits else min(bound, UNSEEN * largest)
     guess = statistics.mean(weights, (0.0, end), effort.level)
-    share, error, kurtosis, whole = math.nan, math.inf, math.nan, (-math.inf, math.inf)
+    share, error, whole = math.nan, math.inf, (-math.inf, math.inf)
     if hits:
         share, spread = largest / float(weights.sum()), float(weights.std())
         whole = math.log(mean) + unit, spread / math.sqrt(weights.size) / mean
         error = effort.z * spread / math.sqrt(weights.size) / mean
         error = max(error, (guess.high - guess.low) / (2.0 * mean), 0.0 if helps else share)
-        kurtosis = float(np.mean((weights - mean) ** 4)) / spread**4 if spread > 0.0 else math.nan
     # Each look has its share of the risk, so that stopping at a look that seems good does no harm.
     slip = (1.0 - effort.level) / (looks * (looks + 1))
     reach = bernstein(weights, bound, slip)
     top = bernstein(np.zeros(weights.size), math.exp(tilting.log_bound), slip) if beyond else 0.0
     sure = max(0.0, mean - reach) * scale, min(1.0, (mean + reach) * scale + top)
-    doubt = "" if helps else _doubt(task, sample, tilting, hits, share, whole, witness)
+    doubt = "" if helps else _doubt(task, sample, hits, share, whole, witness)
     if doubt:
         sure = sure[0], max(sure[0], min(sure[1], known_limit(task)))
-    heard = (sample.opinions() if tilting.plans > 1 else []) + ([] if witness is None else [witness])
+    heard = sample.opinions() + ([] if witness is None else [witness])
     about = Diagnostics(
         hits=hits,
         largest_share=share,
-        kurtosis=kurtosis,
+        kurtosis=kurtosis_of(weights),
         weight_bound=math.exp(tilting.log_bound),
         relative_error=error,
         sure_low=sure[0],
         sure_high=max(sys.float_info.min, sure[1]),
-        played=played,
         opinions=tuple(math.exp(log) for log, _ in heard),
         doubt=doubt,
     )
@@ -272,13 +290,12 @@ def _estimate(
         low, high = min(low, sure[0]), max(high, sure[1])
     interval = (value, min(low, value), max(high, value), effort.level)
     reached = error <= effort.relative_error and not doubt
-    pulls = sample.pulls + spent
-    return TailEstimate(*interval, weights.size, pulls, "importance sampling", reached, about)
+    return TailEstimate(*interval, weights.size, sample.pulls, "importance sampling", reached, about)
 
 
-def _may_be_confirmed(task: Task, found: TailEstimate) -> bool:
+def _may_be_confirmed(task: Task, estimate: TailEstimate) -> bool:
     """Whether another opinion could end the doubt."""
-    about = found.diagnostics
+    about = estimate.diagnostics
     settled = not about.doubt or not about.hits or about.largest_share > SHARE
     return not settled and not draws_for_itself(task.policy, task.problem, task.horizon)
 
@@ -293,25 +310,19 @@ def _witness(task: Task, effort: Effort, spent: int) -> tuple[Opinion, int]:
 
 
 def _doubt(
-    task: Task,
-    sample: Weights,
-    tilting: Tilting,
-    hits: int,
-    share: float,
-    whole: Opinion,
-    witness: Opinion | None,
+    task: Task, sample: Weights, hits: int, share: float, whole: Opinion, witness: Opinion | None
 ) -> str:
     """Why the estimate, `whole`, cannot be trusted; empty if it can. witness: what splitting says."""
     if not hits:
         return "no path met the event"
     if share > SHARE:
         return f"one path makes up {share:.1%} of the estimate"
-    if tilting.tight:
+    if sample.tilting.tight:
         return "the bound on the weights is too far above the estimate for this number of paths"
     if draws_for_itself(task.policy, task.problem, task.horizon):  # all plans miss its own luck
         return "neither plan tilts what the policy itself draws"
     apart = "there is only one plan, and nothing to compare it with"
-    if tilting.plans > 1:
+    if sample.tilting.plans > 1:
         apart = _difference(*sample.opinions())
     return "" if witness is not None and not _difference(whole, witness) else apart
 
@@ -324,16 +335,6 @@ def _difference(first: Opinion, second: Opinion) -> str:
     if apart > max(math.log(APART), SIGMAS * errors):
         return f"two plans disagree: {math.exp(first[0]):.2g} and {math.exp(second[0]):.2g}"
     return ""
-
-
-def known_limit(task: Task) -> float:
-    """A bound on the chance that is known without simulation; 1 if there is none."""
-    if not task.policy.plays_by and not shipped(task.policy):
-        return 1.0  # no theorem covers a rule of which nothing is stated, whatever its class is derived from
-    try:
-        return guarantee(task.policy, task.problem, task.horizon, task.regret, task.kind).value
-    except BadInput:
-        return 1.0
 
 
 def bernstein(sample: Floats, bound: float, slip: float) -> float:
