@@ -213,20 +213,20 @@ def mean(policy: Policy, problem: Bandit, *, horizon: int) -> Bound:
     """
     horizon, _, _, sigma = check_question(policy, problem, horizon)
     most = most_regret(problem, horizon)
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     with suppress(NoBound):
-        found["certificate"] = remembered(_certified, policy, problem, horizon).mean
+        values["certificate"] = remembered(_certified, policy, problem, horizon).mean
     try:
         known = _theorems(policy, problem, horizon, sigma, "pseudo_regret")
     except BadInput:
-        if not found:
+        if not values:
             raise
     else:
-        found |= {f"integral of {name}": _integral(chance, most) for name, chance in known.items()}
+        values |= {f"integral of {name}": _integral(chance, most) for name, chance in known.items()}
         case = case_of(policy, problem, horizon, sigma)
-        found |= {} if case is None else case.theorem.means(case)
-    source = min(found, key=lambda name: found[name])
-    return Bound(min(most, found[source]), source, found[source] >= most)
+        values |= {} if case is None else case.theorem.means(case)
+    source = min(values, key=lambda name: values[name])
+    return Bound(min(most, values[source]), source, values[source] >= most)
 
 
 def simplified(policy: Policy, problem: Bandit, *, horizon: int) -> Simplified:

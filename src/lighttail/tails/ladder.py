@@ -157,19 +157,19 @@ def alike(task: Task) -> Routes:
     caps = [*(4.0 ** np.arange(math.ceil(math.log(task.horizon, 4.0)))), math.inf]
     bad = np.flatnonzero(means < best)
     bad = bad[:: max(1, -(-bad.size * len(LEVELS) * len(caps) * luck.size // MOST_ALIKE))]
-    found = [
+    components = [
         (_level_tilts(task, arm, means[arm] + share * (best - means[arm]), nu), cap, nu)
         for arm in map(int, bad)
         for share in LEVELS
         for nu in luck
         for cap in caps
     ]
-    found += [(np.full(means.size, nu), math.inf, nu) for nu in luck]
-    tilts, held, later = (np.array(part) for part in zip(*found, strict=True))
+    components += [(np.full(means.size, nu), math.inf, nu) for nu in luck]
+    tilts, held, later = (np.array(part) for part in zip(*components, strict=True))
     lam = tilts[:, :, None]
     wide = np.ones((1, means.size))
     held, later = (held[:, None] * wide)[:, :, None], later[:, None] * wide
-    return Routes(np.zeros(len(found)), lam, held, np.zeros(lam.shape), later)
+    return Routes(np.zeros(len(components)), lam, held, np.zeros(lam.shape), later)
 
 
 def _level_tilts(task: Task, arm: int, level: float, luck: float) -> Floats:

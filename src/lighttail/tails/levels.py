@@ -22,7 +22,7 @@ FARTHEST = 38.0  # standard deviations; a normal number is farther away with a c
 HOPELESS = 300.0  # standard deviations below all levels; a lower mean is raised to this distance
 NEGLIGIBLE = 1e-17  # share of the largest bound below which a level does not matter
 DROPPED = 1e-17  # share of the largest bound below which densities are dropped
-LOST = 1e-8  # share of the answer that all dropped densities may have
+ALL_DROPPED = 1e-8  # share of the answer that all dropped densities may have
 IMPOSSIBLE = 1e-300  # chances below this are 0
 TINIEST = 1e-290  # the least threshold for densities
 MOST_INTERVALS = 32  # intervals of levels are not halved beyond this number, or below sigma / sqrt(T)
@@ -142,7 +142,7 @@ def integrate(arms: GaussianArms, sums: Sequence[Sum], target: Sum, least: float
     threshold = least or max(TINIEST, min(1.0, largest) * DROPPED)
     value = _adaptive(arms, target, panels, threshold)
     if least is None:
-        enough = float(value[-1]) * LOST / arms.groups.horizon
+        enough = float(value[-1]) * ALL_DROPPED / arms.groups.horizon
         if threshold > max(TINIEST, enough):
             value = _adaptive(arms, target, panels, max(TINIEST, 0.01 * enough))
     return value

@@ -92,11 +92,11 @@ def together(several: list[Routes]) -> Routes:
 def mixed(problem: Bandit, tilts: Tilts, plans: list[Routes], defence: float = DEFENCE) -> Mixture:
     """The mixture of the plans in equal shares. Each plan is a group; untilted paths are the last group."""
     share = math.log((1.0 - defence) / len(plans)) if plans else 0.0
-    parts = [replace(plan, log_share=plan.normal().log_share + share) for plan in plans]
+    groups = [replace(plan, log_share=plan.normal().log_share + share) for plan in plans]
     if defence > 0.0:  # a route without tilts
         none, share = np.zeros((1, problem.arms, 1)), math.log(defence) if plans else 0.0
-        parts.append(Routes(np.array([share]), none, np.full(none.shape, math.inf), none, none[:, :, 0]))
-    every = together(parts)
+        groups.append(Routes(np.array([share]), none, np.full(none.shape, math.inf), none, none[:, :, 0]))
+    every = together(groups)
     true = np.array(problem.means)
     return Mixture(
         log_p=every.log_share,
@@ -108,7 +108,7 @@ def mixed(problem: Bandit, tilts: Tilts, plans: list[Routes], defence: float = D
         later_means=tilts.mean(true, every.later),
         later_lam=every.later,
         later_psi=tilts.psi(true, every.later),
-        groups=np.cumsum([0] + [part.log_share.size for part in parts], dtype=np.int64),
+        groups=np.cumsum([0] + [group.log_share.size for group in groups], dtype=np.int64),
     )
 
 

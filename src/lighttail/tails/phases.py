@@ -78,20 +78,20 @@ class Phases:
         best = reduce(np.maximum, grids)
         gone = sum((best - width > grid + width).astype(np.int64) << i for i, grid in enumerate(grids))
         for code in np.unique(gone):
-            part = np.where((gone == code)[..., None], mass, 0.0)
-            if not part.any():
+            states = np.where((gone == code)[..., None], mass, 0.0)
+            if not states.any():
                 continue
             dropped = [i for i in range(len(active)) if code >> i & 1]
             remaining = tuple(arm for i, arm in enumerate(active) if i not in dropped)
             for axis in reversed(dropped):
-                part = folded(part, axis) if self.with_rewards else part.sum(axis=axis)
+                states = folded(states, axis) if self.with_rewards else states.sum(axis=axis)
             pulls = self._past(past, phase, [active[i] for i in dropped])
             if len(remaining) == 1:
                 left = self.horizon - time
-                self._end({remaining[0]: phase + left}, pulls, remaining[0], left, part)
+                self._end({remaining[0]: phase + left}, pulls, remaining[0], left, states)
             else:
                 key = (remaining, pulls)
-                following[key] = following[key] + part if key in following else part
+                following[key] = following[key] + states if key in following else states
 
     def _past(self, past: tuple[int, ...], phase: int, dropped: list[int]) -> tuple[int, ...]:
         """The pulls of all dropped arms after these arms are dropped in this phase, too."""

@@ -128,13 +128,13 @@ def play_paths(
     from lighttail.kernels.errors import check_arms
 
     per_block = min(paths, block_paths(task.horizon, played))
-    found = Paths.empty(paths, mixture.groups.size - 1, task.problem.arms, marks)
+    room = Paths.empty(paths, mixture.groups.size - 1, task.problem.arms, marks)
     play = block_of_paths(task, mixture, played, rarity, full)
     stop = np.zeros(1, dtype=np.int64)
 
     def block_of(block: int, until: int) -> int:
         begin = block * per_block
-        play(block_generator(effort.seed, first + block), found, slice(begin, until), stop)
+        play(block_generator(effort.seed, first + block), room, slice(begin, until), stop)
         check_arms(task.policy, stop)
         return until - begin
 
@@ -142,4 +142,4 @@ def play_paths(
         with compiling(str(task.policy), effort.progress is not False):
             block_of(0, 0)
         run_blocks(block_of, per_block, paths, effort.threads, stop, report)
-    return found
+    return room

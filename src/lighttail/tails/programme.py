@@ -117,7 +117,7 @@ class Layers:
         blocks, place, size = self._layer(0, target)
         if size == 0:
             return float(place[0] == SURE), blocks, place, np.empty(0)
-        mass, found = np.ones(1), 0.0
+        mass, reached = np.ones(1), 0.0
         for t in range(self.horizon):
             following_blocks, following_place, size = self._layer(t + 1, target)
             following = np.zeros(size)
@@ -128,9 +128,9 @@ class Layers:
             )
             sure = -1 if most is None else most - (self.horizon - t)
             limit = self.horizon if most is None else most
-            found += kernel(params, t, means, blocks, place, onto, sure, limit, mass, following)
+            reached += kernel(params, t, means, blocks, place, onto, sure, limit, mass, following)
             blocks, place, mass = following_blocks, following_place, following
-        return found, blocks, place, mass
+        return reached, blocks, place, mass
 
     def _layer(self, t: int, target: float | None) -> tuple[Ints, Ints, int]:
         """The blocks after t pulls, the place or the fate of each block, and the size of all together."""

@@ -107,12 +107,12 @@ def _repeat(task: Task, effort: Effort, spread: Floats, first: int, count: int) 
     stop = np.zeros(1, dtype=np.int64)
     clock = _clock(policy, horizon, params)
     limits = (horizon, task.target, clock, _lowest(task, clock, spread), task.luck_counts, LEVELS)
-    found = np.zeros((count, 3))
+    results = np.zeros((count, 3))
 
     def one(place: int, until: int, particles: int = PARTICLES) -> int:
         generator = block_generator(effort.seed, first + place)
         with in_sentences(policy, problem):
-            found[place] = kernel(stream(generator), params, world, arms, limits, particles, KILLED, stop)
+            results[place] = kernel(stream(generator), params, world, arms, limits, particles, KILLED, stop)
         check_arms(policy, stop)
         return until - place
 
@@ -122,7 +122,7 @@ def _repeat(task: Task, effort: Effort, spread: Floats, first: int, count: int) 
             one(0, 1, KILLED)
             stop[0] = 0
         run_blocks(one, 1, count, effort.threads, stop, report)
-    return found
+    return results
 
 
 def variances(noise: Noise, means: tuple[float, ...]) -> Floats:

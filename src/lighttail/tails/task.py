@@ -19,12 +19,12 @@ from lighttail.outcomes.outcome import rounding
 from lighttail.policies import Policy
 from lighttail.records import Floats
 from lighttail.running.prepare import Progress
+from lighttail.tails.groups import LOST
 
 PLAIN = Argument("method", ("plain",))  # counts simulated paths, whatever the task
 MOST_PLANNED = 10**7  # pulls per path: a plan looks at every number of pulls
 PAIRED = ("radius", "phases")  # `plays_by` of policies of which all ways with two arms are known
 SMALLEST = 1e-100  # the smallest unit of rewards: squares of rewards and of their sums are floats
-LOST = 1e12  # means, in units of the rewards, beyond which rounding hides the noise
 TRIED, NEAR = 1e-3, 1e-2  # a tilt that is tried, in units of the rewards, and the allowed relative error
 ROUNDED = 1e-14  # the relative error that rounding causes in a difference of means
 

@@ -91,18 +91,18 @@ class Weights:
     def opinions(self) -> list[Opinion]:
         """(ln of the estimate, relative standard error) of each plan, from its own paths alone; empty if
         there is only one plan."""
-        found: list[Opinion] = []
+        opinions: list[Opinion] = []
         for g in range(self.tilting.plans if self.tilting.plans > 1 else 0):
             logs = self.log_alone[self.own == g, g]
             unit = float(logs.max()) if logs.size else -math.inf
             if not math.isfinite(unit):
-                found.append((-math.inf, math.inf))
+                opinions.append((-math.inf, math.inf))
                 continue
             weights = np.exp(logs - unit)
             mean = float(weights.mean())
             error = max(float(weights.std()) / math.sqrt(logs.size), float(weights.max()) / logs.size) / mean
-            found.append((math.log(mean) + unit, error))
-        return found
+            opinions.append((math.log(mean) + unit, error))
+        return opinions
 
 
 def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | None:
@@ -173,9 +173,9 @@ def _run(
         if may_change and sample.looks == 1 and _plain_is_cheaper(sample, per_path, work):
             return None
         most, limit = most_paths(effort, max(1e-9, per_path))
-        found = _estimate(task, sample, most, effort)
-        error = found.diagnostics.relative_error / effort.relative_error
-        vague = _vagueness(sample, found.value)
+        estimate = _estimate(task, sample, most, effort)
+        error = estimate.diagnostics.relative_error / effort.relative_error
+        vague = _vagueness(sample, estimate.value)
         precise_at = precise_at or (paths if error <= 1.0 else 0)
         if precise_at:  # only the opinions need more paths, which are limited
             most = min(most, max(CONFIRM * precise_at, AT_LEAST))
@@ -184,13 +184,13 @@ def _run(
         if (error <= 1.0 and vague <= 1.0) or following <= paths:
             break
         paths = following
-    if third and _may_be_confirmed(task, found):
+    if third and _may_be_confirmed(task, estimate):
         witness, more_pulls = _witness(task, effort, sample.pulls + spent)
         spent += more_pulls
-        found = _estimate(task, sample, most, effort, witness)
-    stopped = limit if error > 1.0 and not found.diagnostics.doubt else ""
-    about = replace(found.diagnostics, played=played, stopped=stopped)
-    return replace(found, pulls=sample.pulls + spent, diagnostics=about)
+        estimate = _estimate(task, sample, most, effort, witness)
+    stopped = limit if error > 1.0 and not estimate.diagnostics.doubt else ""
+    about = replace(estimate.diagnostics, played=played, stopped=stopped)
+    return replace(estimate, pulls=sample.pulls + spent, diagnostics=about)
 
 
 def most_paths(effort: Effort, work: float, fitting: int = MOST_WEIGHTS) -> tuple[int, str]:
@@ -271,7 +271,7 @@ def _estimate(
     if doubt:
         sure = sure[0], max(sure[0], min(sure[1], known_limit(task)))
     heard = sample.opinions() + ([] if witness is None else [witness])
-    about = Diagnostics(
+    diagnostics = Diagnostics(
         hits=hits,
         largest_share=share,
         kurtosis=kurtosis_of(weights),
@@ -290,7 +290,7 @@ def _estimate(
         low, high = min(low, sure[0]), max(high, sure[1])
     interval = (value, min(low, value), max(high, value), effort.level)
     reached = error <= effort.relative_error and not doubt
-    return TailEstimate(*interval, weights.size, sample.pulls, "importance sampling", reached, about)
+    return TailEstimate(*interval, weights.size, sample.pulls, "importance sampling", reached, diagnostics)
 
 
 def _may_be_confirmed(task: Task, estimate: TailEstimate) -> bool:
