@@ -162,7 +162,8 @@ def test_a_player_plays_like_an_experiment() -> None:
         if turn % 2:
             id = min(memos)
             experiment.tell(id, float(id))
-            player.learn(*memos.pop(id), float(id))
+            place, memo = memos.pop(id)
+            player.standing.learn(place, float(id), memo)
         if turn == 15:
             again = ArmPlayer(lt.ThompsonSampling(0.5), ["A", "B", "C"], None, 99)
             again.restore(json.loads(json.dumps(player.to_plain())))

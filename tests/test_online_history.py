@@ -276,7 +276,7 @@ def test_a_told_trial_that_is_not_remembered_is_refused() -> None:
         ("replaced", [[-1.0, 0.0]] * 3, "history.replaced must be a list of pairs of numbers of at least 0"),
         ("open.id", [5, 3], "history.open.id must be ids that grow"),
         ("open.arm", [0, 9], "history.open.arm must be a whole number of at most 2"),
-        ("open.memo", [[], [1.0]], "the length of trials.memo must be 0, but is 1"),
+        ("open.memo", [[], [1.0]], "the length of history.open.memo must be 0, but is 1"),
         ("open", None, "history.open must be an object with the fields id, arm, memo"),
     ],
 )

@@ -201,20 +201,20 @@ class Book:
         the policy refuses one of the rewards."""
         if trials is None:
             trials = [self.ledger.find(int(event["id"])) for event in events]
-        mark = self.player.mark() if len(events) > 1 else None
+        mark = self.player.standing.mark() if len(events) > 1 else None
         closed: dict[str, Closed] = {}  # read before anything is entered, because a journal may fail
         try:
             for event, trial in zip(events, trials, strict=True):
                 if trial is not None:
                     if trial.apart in TO_POLICY:
-                        self.player.learn(trial.place, trial.memo, event["reward"])
+                        self.player.standing.learn(trial.place, event["reward"], trial.memo)
                 elif event["kind"] == "amend":
                     closed[event["id"]] = self._amend(event, story)
                 elif event["kind"] != "late":
                     raise _not_open(event)
         except BadInput:
             if mark is not None:
-                self.player.back(mark)
+                self.player.standing.back(mark)
             raise
         for event, trial in zip(events, trials, strict=True):
             self._check_next(event)
@@ -227,7 +227,7 @@ class Book:
     def hear_one(self, trial: OpenTrial, reward: float, time: float) -> None:
         """`hear` for the first reward of one open trial."""
         if trial.apart in TO_POLICY:
-            self.player.learn(trial.place, trial.memo, reward)
+            self.player.standing.learn(trial.place, reward, trial.memo)
         self._close(trial, "tell", reward, time)
         self._passed("tell", time)
 
@@ -261,7 +261,7 @@ class Book:
         """Let the policy learn a reward in place of the default; what the trial was."""
         place, apart, memo, old = closed = self._told(event, story)
         if apart in TO_POLICY:
-            self.player.amend(place, memo, old, event["reward"])
+            self.player.standing.amend(place, old, event["reward"], memo)
         return closed
 
     def _amended(self, reward: float, was: Closed) -> None:

@@ -160,7 +160,7 @@ def _window(made: Settings, given: dict[str, Any], player: Player) -> Settings:
     reward = float(default) if isinstance(default, bool) else checked_reward("settings.default", default)
     late = one_of("settings.late", given.get("late", "ignore"), LATE)
     if late == "amend":
-        player.check_amends()
+        player.standing.check_amends()
     return replace(made, window=window, default=reward, late=late)
 
 
@@ -170,7 +170,7 @@ def _arms(made: Settings, given: dict[str, Any], labels: Sequence[Label], player
     if not isinstance(sticky, bool):
         raise refuse("settings.sticky", sticky, "true or false")
     if shares or sticky:
-        player.check_takes()
+        player.standing.check_takes()
     holdout = None
     if "holdout" in given:
         parts = fields_of("settings.holdout", given["holdout"], ("arm", "share"))

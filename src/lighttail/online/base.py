@@ -7,15 +7,16 @@ import math
 import reprlib
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice, pairwise
 from numbers import Integral
 from threading import RLock
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from lighttail.checks import EXACT, BadInput, refuse, whole
+from lighttail.online.standing import plain_rows
 from lighttail.online.state import (
     FOREIGN,
     GENERATORS,
@@ -36,10 +37,11 @@ SMALLEST = -LARGEST  # the smallest reward
 HISTORY = "history"  # the field of a text for what its trials do not say
 ABOUT = "about"  # the field with what callers noted about open trials
 MOST_AT_ONCE = 10**6  # pulls per ask at most
-SHARED = ("lighttail", "format", "policy", "horizon", "rng")  # the fields of the text of every experiment
+SHARED = ("lighttail", "format", "policy", "horizon", "rng", "trials", "rule")  # the fields of every text
 LONGEST_REASON = 300  # characters: a longer reason is cut, because a user's class may quote all of its fields
 MOST_NAMES = 10**6  # arms, or actions per round, at most
 Label = str | int
+Asked = TypeVar("Asked")
 
 
 class LiveExperiment(ABC):
@@ -48,25 +50,32 @@ class LiveExperiment(ABC):
 
     Threads may share an experiment: every method that reads or changes the state holds the lock.
 
-    Trial `id` has the place `id - _first` in the lists. An experiment that was restored from a text without
-    told trials knows only the open trials before `_first`; their places are negative.
+    Besides its reward, an arm and a memo are kept of each trial: the place of its arm and the policy's memo,
+    or, with a linear policy, the label and the entries of its action. Trial `id` has the place `id - _first`
+    in the lists. An experiment that was restored from a text without told trials knows only the open trials
+    before `_first`; their places are negative.
     """
 
     kind: ClassVar[str]  # the kind of experiment, as the text of `to_json` names it
     version: ClassVar[int]  # the format of this text; one more with a history, two more with notes of callers
-    parts: ClassVar[tuple[str, ...]]  # the fields of this text in addition to SHARED
+    offered: ClassVar[str]  # the attribute, and the field of this text, with what the policy chooses from
+    columns: ClassVar[tuple[str, ...]]  # the columns of this text's trials, in their order
+    names: ClassVar[tuple[str, str]]  # the two of them that have the arms and the memos
     policy: Policy
     horizon: int | None
+    _standing: Any  # the state of the policy's rule
 
     def __init__(self, policy: Policy, horizon: int | None, seed: int | np.random.Generator | None) -> None:
         self.policy, self.horizon = policy, horizon
         self._rng = _generator(seed)
+        self._arm_of: list[Any] = []
         self._reward_of: list[float | None] = []
+        self._memo_of: list[Any] = []
         self._waiting: list[int] = []  # the ids of the trials that were open at the last `_open_ids`
         self._looked = 0  # how many places of the lists the last `_open_ids` looked at
         self._first = 1  # the id of the trial in the first place of the lists
-        self._pulls_before = 0  # pulls before this trial
-        self._older: dict[int, Any] = {}  # what is kept of the open trials before this trial
+        self._pulls_before = 0  # pulls before it
+        self._older: dict[int, tuple[Any, Any]] = {}  # the open trials before it: their arms and memos
         self._taken = 0  # pulls that the policy did not choose
         self._about: dict[int, dict[str, Any]] = {}  # what callers noted about open trials
         self._lock = RLock()
@@ -80,38 +89,51 @@ class LiveExperiment(ABC):
         self.__dict__.update(state)
         self._lock = RLock()
 
-    @abstractmethod
-    def _learn(self, place: int, reward: float) -> None:
-        """Let the policy take in the reward of a trial. Raises BadInput if the policy could not continue."""
-
-    @abstractmethod
-    def _replace(self, place: int, old: float, reward: float) -> None:
-        """Let the policy replace an old reward by another. Raises BadInput if the policy cannot."""
-
-    @abstractmethod
-    def _state(self, told: bool) -> dict[str, Any]:
-        """The fields `parts` of the text, from which `_restored` continues. told: with finished trials."""
-
-    @abstractmethod
-    def _kept(self, place: int) -> tuple[Any, Any]:
-        """What is kept of a trial besides its reward."""
-
-    @abstractmethod
-    def _amended(self) -> list[Any]:
-        """How many rewards were replaced, and the sum of their sizes, as plain numbers."""
-
-    @abstractmethod
-    def _columns(self, kept: list[tuple[Any, Any]]) -> dict[str, list[Any]]:
-        """What is kept of some trials, as the columns of a text."""
-
     @classmethod
     @abstractmethod
-    def _restored(cls, policy: Any, state: dict[str, Any], rng: np.random.Generator) -> Self:
-        """An experiment that continues from a state. Raises BadInput if the state is wrong."""
+    def _begun(cls, policy: Any, state: dict[str, Any], rng: np.random.Generator) -> Self:
+        """An experiment without trials that was made with what a text says."""
+
+    @abstractmethod
+    def _read_kept(self, where: str, columns: dict[str, Any], count: int | None) -> tuple[Any, Any]:
+        """The arms and the memos in these columns of a text, which must have so many rows if it is known."""
+
+    @abstractmethod
+    def _restore_rule(self, state: dict[str, Any]) -> None:
+        """Continue from the rule of a text, after its trials. Raises BadInput if they cannot have led to
+        it."""
+
+    def _pulled(self) -> int:
+        """The number of pulls, including open trials."""
+        return self._pulls_before + len(self._reward_of)
+
+    def _kept(self, id: int) -> tuple[Any, Any]:
+        """The arm and the memo of a trial."""
+        place = id - self._first
+        return (self._arm_of[place], self._memo_of[place]) if place >= 0 else self._older[id]
+
+    def _record(self, arm: Any, memo: Any) -> int:
+        """Append a trial to the lists; its id."""
+        self._arm_of.append(arm)
+        self._reward_of.append(None)
+        self._memo_of.append(memo)
+        return self._first + len(self._arm_of) - 1
+
+    def _ask_more(self, ask: Callable[[], Asked], count: int | None, about: Any) -> Asked | list[Asked]:
+        """The trials of an ask with a count, or with a note, or with both."""
+        times = 1 if count is None else whole("count", count, 1, most=MOST_AT_ONCE)
+        noted = None if about is None else checked_about(about)
+        trials = []
+        with self._lock:
+            for _ in range(times):
+                trials.append(ask())
+                if noted:
+                    self._about[self._first + len(self._reward_of) - 1] = noted
+        return trials[0] if count is None else trials
 
     def _warn_if_over(self) -> None:
         """Warn once, before the first trial after the horizon."""
-        if self.horizon is not None and self._pulls_before + len(self._reward_of) == self.horizon:
+        if self._pulled() == self.horizon:
             warnings.warn(
                 f"the horizon of {self.horizon} pulls is over; the policy continues without its guarantees",
                 stacklevel=3,
@@ -132,13 +154,15 @@ class LiveExperiment(ABC):
                 place = self._place(id)
                 known = rewards[place] if place >= 0 else None
             if known is None:
-                self._learn(place, reward)
                 if place >= 0:
+                    self._standing.learn(self._arm_of[place], reward, self._memo_of[place])
                     rewards[place] = reward
                 else:
-                    del self._older[self._first + place]
+                    arm, memo = self._older[int(id)]
+                    self._standing.learn(arm, reward, memo)
+                    del self._older[int(id)]
                 if self._about:
-                    self._about.pop(self._first + place, None)
+                    self._about.pop(int(id), None)
             elif known != reward:
                 raise refuse("reward", reward, f"{known!r}, which was told before for trial {id}")
         finally:
@@ -159,19 +183,15 @@ class LiveExperiment(ABC):
             if known is None:
                 raise refuse("id", id, "the id of a trial whose reward was told; tell the first reward")
             if known != reward:
-                self._replace(place, known, reward)
+                self._standing.amend(self._arm_of[place], known, reward, self._memo_of[place])
                 self._reward_of[place] = reward
 
     def about(self, id: int) -> dict[str, Any] | None:
         """What was noted about an open trial with `ask(about=...)`; None if nothing was, or if the trial has
         its reward."""
         with self._lock:
-            found = self._about.get(self._first + self._place(id))
-            return None if found is None else dict(found)
-
-    def _note_about(self, id: int, about: dict[str, Any] | None) -> None:
-        if about:
-            self._about[id] = about
+            noted = self._about.get(self._first + self._place(id))
+            return None if noted is None else dict(noted)
 
     def _open_ids(self) -> list[int]:
         """The ids of the open trials, in their order. Only trials that were open at the last call, and newer
@@ -209,7 +229,9 @@ class LiveExperiment(ABC):
                 "policy": encode_settings(self.policy),
                 "horizon": self.horizon,
                 "rng": encode_generator(self._rng),
-                **self._state(told),
+                self.offered: getattr(self, self.offered),
+                "trials": self._trials(told),
+                "rule": self._standing.to_plain(),
                 **({} if history is None else {HISTORY: history}),
                 **more,
             }
@@ -228,24 +250,33 @@ class LiveExperiment(ABC):
                 raise BadInput(FOREIGN, field="the text", value=text)
             cls._check_kind(state["lighttail"], state["format"])
             try:
-                fields_of("the text", state, (*SHARED, *cls.parts, *cls._further(state)))
-                made = cls._restored(decode_settings(state["policy"]), state, decode_generator(state["rng"]))
-                made._restore_about(state.get(ABOUT, {}))
+                fields_of("the text", state, (*SHARED, cls.offered, *cls._further(state)))
+                made = cls._begun(decode_settings(state["policy"]), state, decode_generator(state["rng"]))
+                made._restore(state)
                 return made
             except BadInput as error:
                 raise error.within("the text is not a whole experiment", LONGEST_REASON) from None
         except RecursionError:
             raise BadInput(f"{FOREIGN}: it is nested too deeply", field="the text", value=text) from None
 
+    def _trials(self, told: bool) -> dict[str, Any]:
+        """The columns of the trials, of which the text without told trials has none."""
+        if not told:
+            return {name: [] for name in self.columns}
+        arms, memos = self.names
+        lists = {arms: self._arm_of, "reward": self._reward_of, memos: plain_rows(self._memo_of)}
+        return {name: lists[name] for name in self.columns}
+
     def _history(self, told: bool) -> dict[str, Any] | None:
         """The history: what the trials of the text do not say; None if they say everything."""
         asked = 0 if told else len(self._reward_of)
         counts = {"ids": self._first - 1 + asked, "pulls": self._pulls_before + asked, "taken": self._taken}
-        replaced = self._amended()
+        replaced = self._standing.replaced.tolist()
         if not any(counts.values()) and not np.any(replaced):
             return None
         ids = [id for id in self._open_ids() if id <= counts["ids"]]
-        opened = {"id": ids, **self._columns([self._kept(id - self._first) for id in ids])}
+        kept, (arms, memos) = [self._kept(id) for id in ids], self.names
+        opened = {"id": ids, arms: [arm for arm, _ in kept], memos: plain_rows([memo for _, memo in kept])}
         return {**counts, "replaced": replaced, "open": opened}
 
     def _more(self) -> dict[str, Any]:
@@ -254,7 +285,7 @@ class LiveExperiment(ABC):
 
     @classmethod
     def _further(cls, state: dict[str, Any]) -> tuple[str, ...]:
-        """The fields of a text besides SHARED and `parts`, by its format."""
+        """The fields of a text that only a higher format has."""
         if state["format"] == cls.version + 2:
             return (*((HISTORY,) if HISTORY in state else ()), ABOUT)
         return (HISTORY,) if state["format"] > cls.version else ()
@@ -268,23 +299,34 @@ class LiveExperiment(ABC):
                 raise refuse("an id in about", id, "the id of an open trial")
             self._about[waiting[id]] = checked_about(about)
 
-    def _restore_counts(self, history: Any, columns: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
-        """Continue with the counts of a history; returns its fields `replaced` and `open`, the latter with
-        these columns.
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Continue from a text."""
+        trials = fields_of("trials", state["trials"], self.columns)
+        self._arm_of, self._memo_of = self._read_kept("trials", trials, None)
+        rewards = listed("trials.reward", trials["reward"], len(self._arm_of))
+        self._reward_of = [r if r is None else checked_reward("trials.reward", r) for r in rewards]
+        if HISTORY in state:
+            self._restore_history(state[HISTORY])
+        self._restore_rule(state)
+        self._restore_about(state.get(ABOUT, {}))
 
-        The ids of the open trials are checked: they grow, and they are below the ids of the text's trials.
-        """
+    def _restore_history(self, history: Any) -> None:
+        """Continue with a history. The ids of its open trials grow, and are below those of the text's
+        trials."""
         fields_of(HISTORY, history, ("ids", "pulls", "taken", "replaced", "open"))
         self._first = 1 + whole("history.ids", history["ids"], 0, most=EXACT)
         self._pulls_before = whole("history.pulls", history["pulls"], 0, most=self._first - 1)
         self._taken = whole("history.taken", history["taken"], 0, most=EXACT)
-        opened = fields_of("history.open", history["open"], columns)
+        self._standing.restore_replaced("history.replaced", history["replaced"])
+        opened = fields_of("history.open", history["open"], ("id", *self.names))
         ids = listed("history.open.id", opened["id"])
         for id in ids:
             whole("history.open.id", id, 1, most=self._first - 1)
         if any(later <= sooner for sooner, later in pairwise(ids)):
             raise refuse("history.open.id", ids, "ids that grow")
-        return history["replaced"], opened
+        kept = self._read_kept("history.open", opened, len(ids))
+        self._older = dict(zip(ids, zip(*kept, strict=True), strict=True))
+        self._waiting = ids
 
     @classmethod
     def _check_kind(cls, kind: Any, version: Any) -> None:

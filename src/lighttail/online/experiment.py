@@ -13,8 +13,6 @@ from lighttail.checks import refuse, whole
 from lighttail.course import Beginning
 from lighttail.online.base import (
     ABOUT,
-    HISTORY,
-    MOST_AT_ONCE,
     MOST_NAMES,
     Label,
     LiveExperiment,
@@ -23,8 +21,8 @@ from lighttail.online.base import (
     known_horizon,
     or_nan,
 )
-from lighttail.online.standing import Standing, plain_rows
-from lighttail.online.state import checked_about, checked_reward, fields_of, listed
+from lighttail.online.standing import Standing
+from lighttail.online.state import listed
 from lighttail.policies import Policy
 from lighttail.policies.policy import Pull
 from lighttail.rehearsal import try_out
@@ -72,7 +70,10 @@ class Experiment(LiveExperiment):
 
     kind = "experiment"
     version = 2
-    parts = ("arms", "trials", "rule")
+    offered = "arms"
+    columns = ("arm", "reward", "memo")
+    names = ("arm", "memo")
+    _standing: Standing
 
     def __init__(
         self,
@@ -91,8 +92,6 @@ class Experiment(LiveExperiment):
         try_out(policy, or_nan(self.horizon), len(self.arms), late=True)
         self._standing = Standing(policy, or_nan(self.horizon), len(self.arms))
         self._began_with = len(self.arms)
-        self._arm_of: list[int] = []
-        self._memo_of: list[tuple[float, ...]] = []
 
     @overload
     def ask(self, count: None = None, *, about: dict[str, Any] | None = None) -> Trial: ...
@@ -108,7 +107,7 @@ class Experiment(LiveExperiment):
             JSON, with text, numbers, True, False and None. The policy never sees it; `about(id)` returns it.
         """
         if count is not None or about is not None:
-            return self._ask_more(count, about)
+            return self._ask_more(self.ask, count, about)
         self._lock.acquire()  # `with` takes twice as long
         try:
             arms, stands = self._arm_of, self._standing
@@ -124,15 +123,6 @@ class Experiment(LiveExperiment):
         finally:
             self._lock.release()
 
-    def _ask_more(self, count: int | None, about: Any) -> Trial | list[Trial]:
-        times = 1 if count is None else whole("count", count, 1, most=MOST_AT_ONCE)
-        noted = None if about is None else checked_about(about)
-        with self._lock:
-            trials = [self.ask() for _ in range(times)]
-            for trial in trials:
-                self._note_about(trial.id, noted)
-        return trials[0] if count is None else trials
-
     def take(self, arm: Label) -> Trial:
         """Record a pull of this arm that the policy did not choose, such as a fixed share of the traffic.
 
@@ -146,9 +136,9 @@ class Experiment(LiveExperiment):
             if place in self._standing.retired:
                 raise refuse("arm", arm, "an arm in play", found="was retired")
             self._warn_if_over()
-            self._standing.take(self._rng, self._pulls_before + len(self._arm_of) + 1.0, place)
+            self._standing.take(self._rng, self._pulled() + 1.0, place)
             self._taken += 1
-            return self._record(place, ())
+            return self._trial(self._record(place, ()))
 
     def add(self, arm: Label) -> None:
         """Let one more arm join. It starts without pulls: a policy with an index pulls it at once.
@@ -158,7 +148,7 @@ class Experiment(LiveExperiment):
         refuses.
         """
         with self._lock:
-            self._join(arm, self._pulls_before + len(self._arm_of) > 0)
+            self._join(arm, self._pulled() > 0)
 
     def _join(self, arm: Any, begun: bool) -> None:
         """begun: whether there was a pull."""
@@ -198,12 +188,8 @@ class Experiment(LiveExperiment):
         """How many arms there were at the beginning; the arms after these were added."""
         return self._began_with
 
-    def _record(self, arm: int, memo: tuple[float, ...]) -> Trial:
-        id = self._first + len(self._arm_of)
-        self._arm_of.append(arm)
-        self._reward_of.append(None)
-        self._memo_of.append(memo)
-        return _new(Trial, (id, self.arms[arm]))
+    def _trial(self, id: int) -> Trial:
+        return Trial(id, self.arms[self._kept(id)[0]])
 
     def _numbered(self, arm: Any) -> int:
         for place, label in enumerate(self.arms):
@@ -211,26 +197,10 @@ class Experiment(LiveExperiment):
                 return place
         raise refuse("arm", arm, f"one of {', '.join(map(repr, self.arms))}")
 
-    def _kept(self, place: int) -> tuple[int, tuple[float, ...]]:
-        """The arm and the memo of a trial."""
-        if place >= 0:
-            return self._arm_of[place], self._memo_of[place]
-        return self._older[place + self._first]  # type: ignore[no-any-return]
-
-    def _learn(self, place: int, reward: float) -> None:
-        if place >= 0:
-            self._standing.learn(self._arm_of[place], reward, self._memo_of[place])
-        else:
-            arm, memo = self._kept(place)
-            self._standing.learn(arm, reward, memo)
-
-    def _replace(self, place: int, old: float, reward: float) -> None:
-        self._standing.amend(self._arm_of[place], old, reward)
-
     def __repr__(self) -> str:
         with self._lock:
-            trials, waiting = self._pulls_before + len(self._arm_of), len(self._open_ids())
-        return f"<Experiment: {self.policy}, {len(self.arms)} arms, {trials} trials, {waiting} open>"
+            counts = f"{self._pulled()} trials, {len(self._open_ids())} open"
+        return f"<Experiment: {self.policy}, {len(self.arms)} arms, {counts}>"
 
     def _repr_html_(self) -> str:
         from lighttail.outcomes.notebook import table
@@ -256,7 +226,7 @@ class Experiment(LiveExperiment):
     def open_trials(self) -> list[Trial]:
         """The trials whose reward has not been told."""
         with self._lock:
-            return [Trial(id, self.arms[self._kept(id - self._first)[0]]) for id in self._open_ids()]
+            return [self._trial(id) for id in self._open_ids()]
 
     def intervals(self, rewards: Evidence | None = None, level: float = 0.95) -> Sequences:
         """Intervals for the mean of every arm and for every difference, which hold however often you look.
@@ -316,16 +286,10 @@ class Experiment(LiveExperiment):
                 raise refuse("start", self.retired, allowed, found="has retired arms")
             stands, gap = self._standing, self._first - 1 - self._pulls_before  # ids without a pull
             counts, note = stands.arrays()
-            kept = [(*self._kept(id - self._first), max(1, id - gap)) for id in self._open_ids()]
+            kept = [(*self._kept(id), max(1, id - gap)) for id in self._open_ids()]
             memos = np.array([memo for _, memo, _ in kept]).reshape(len(kept), stands.rule.memo)
             pairs = np.array([(arm, round) for arm, _, round in kept], dtype=np.int64).reshape(-1, 2)
-            horizon, rounds = or_nan(self.horizon), self._pulls_before + len(self._arm_of)
-            return Beginning(self.policy, horizon, rounds, counts, note, pairs, memos)
-
-    def _state(self, told: bool) -> dict[str, Any]:
-        lists: tuple[Any, Any, Any] = (self._arm_of, self._reward_of, self._memo_of) if told else ([], [], [])
-        trials = {"arm": lists[0], "reward": lists[1], "memo": plain_rows(lists[2])}
-        return {"arms": self.arms, "trials": trials, "rule": self._standing.to_plain()}
+            return Beginning(self.policy, or_nan(self.horizon), self._pulled(), counts, note, pairs, memos)
 
     def _more(self) -> dict[str, Any]:
         noted, joined = super()._more(), len(self.arms) - self._began_with
@@ -350,55 +314,27 @@ class Experiment(LiveExperiment):
             self._standing.check_arms_may_change()
         self._standing.retire(places)
 
-    def _amended(self) -> list[list[float]]:
-        return self._standing.replaced.tolist()  # type: ignore[no-any-return]
-
-    def _columns(self, kept: list[tuple[Any, Any]]) -> dict[str, list[Any]]:
-        return {"arm": [arm for arm, _ in kept], "memo": plain_rows([memo for _, memo in kept])}
-
     @classmethod
-    def _restored(cls, policy: Any, state: dict[str, Any], rng: np.random.Generator) -> Experiment:
-        experiment = cls(policy, listed("arms", state["arms"]), state["horizon"], rng)
-        trials = fields_of("trials", state["trials"], ("arm", "reward", "memo"))
-        last = len(experiment.arms) - 1
-        arms = [whole("trials.arm", arm, 0, most=last) for arm in listed("trials.arm", trials["arm"])]
-        rewards = listed("trials.reward", trials["reward"], len(arms))
-        experiment._arm_of = arms
-        experiment._reward_of = [r if r is None else checked_reward("trials.reward", r) for r in rewards]
-        memos = listed("trials.memo", trials["memo"], len(arms))
-        experiment._memo_of = [experiment._standing.memo_of(memo) for memo in memos]
-        experiment._restore(state)
-        return experiment
+    def _begun(cls, policy: Any, state: dict[str, Any], rng: np.random.Generator) -> Experiment:
+        return cls(policy, listed("arms", state["arms"]), state["horizon"], rng)
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        """Continue from the rule and the history of a text, after the lists of trials were filled."""
+    def _read_kept(self, where: str, columns: dict[str, Any], count: int | None) -> tuple[Any, Any]:
+        field, last = f"{where}.arm", len(self.arms) - 1
+        arms = [whole(field, arm, 0, most=last) for arm in listed(field, columns["arm"], count)]
+        field = f"{where}.memo"
+        memos = listed(field, columns["memo"], len(arms))
+        return arms, [self._standing.memo_of(field, memo) for memo in memos]
+
+    def _restore_rule(self, state: dict[str, Any]) -> None:
         stands = self._standing
         self._restore_retired(state.get(RETIRED, []))
         if JOINED in state:
-            self._standing.check_arms_may_change()
+            stands.check_arms_may_change()
             self._began_with -= whole(JOINED, state[JOINED], 1, most=len(self.arms) - 2)
-        if HISTORY in state:
-            replaced, opened = self._restore_counts(state[HISTORY], ("id", "arm", "memo"))
-            stands.restore_replaced("history.replaced", replaced)
-            self._older = self._older_of(opened)
-        self._waiting = list(self._older)
         if self._first > 1:
-            kept = [self._kept(id - self._first) for id in self._open_ids()]
-            pulls = [Pull(arm, None, memo) for arm, memo in kept]
-            stands.restore_sums(state["rule"], pulls, self._pulls_before + len(self._arm_of))
+            kept = [self._kept(id) for id in self._open_ids()]
+            stands.restore_sums(state["rule"], [Pull(arm, None, memo) for arm, memo in kept], self._pulled())
         else:
             lists = (self._arm_of, self._reward_of, self._memo_of)
             pulls = [Pull(*pull) for pull in zip(*lists, strict=True)]
             stands.restore(state["rule"], pulls, taken=self._taken > 0)
-
-    def _older_of(self, opened: dict[str, Any]) -> dict[int, tuple[int, tuple[float, ...]]]:
-        """The arms and the memos of the open trials that are older than the lists, by id."""
-        ids = opened["id"]
-        last = len(self.arms) - 1
-        arms = listed("history.open.arm", opened["arm"], len(ids))
-        memos = listed("history.open.memo", opened["memo"], len(ids))
-        kept = (
-            (whole("history.open.arm", arm, 0, most=last), self._standing.memo_of(memo))
-            for arm, memo in zip(arms, memos, strict=True)
-        )
-        return dict(zip(ids, kept, strict=True))

@@ -13,12 +13,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from lighttail.checks import EXACT, number, refuse, whole
+from lighttail.checks import EXACT, refuse, whole
 from lighttail.linear.policies import LinearPolicy
 from lighttail.online.base import Label, row_names
 from lighttail.online.experiment import Experiment
 from lighttail.online.linear import LinearExperiment
-from lighttail.online.state import decode_generator, encode_generator, fields_of, row_of, square_of
+from lighttail.online.linear_standing import LinearStanding
+from lighttail.online.standing import Standing
+from lighttail.online.state import decode_generator, encode_generator, fields_of
 from lighttail.policies import Policy
 
 Memo = tuple[float, ...]
@@ -26,15 +28,16 @@ Opened = Iterable[tuple[int, Label, Memo]]  # the id, the place or label, and th
 
 
 class Player(ABC):
-    """A policy that chooses a place (of an arm, or of a row of actions) and learns from rewards.
+    """A policy that chooses a place (of an arm, or of a row of actions); its standing learns from rewards.
 
-    memo: how many floats the user of a player keeps per open trial, for `learn`.
+    memo: how many floats the user of a player keeps per open trial, for `standing.learn`.
     """
 
     memo: int
     pulls: int = 0
     taken: int = 0
     experiment: Experiment | LinearExperiment
+    standing: Standing | LinearStanding
 
     @abstractmethod
     def choose(self, offer: Any = None) -> tuple[int, Label, Memo]:
@@ -49,43 +52,6 @@ class Player(ABC):
         """Count a pull that the policy did not choose; returns its memo."""
 
     @abstractmethod
-    def learn(self, place: int, memo: Memo, reward: float) -> None:
-        """Take in a reward. Raises BadInput, and changes nothing, if the policy could not continue."""
-
-    @abstractmethod
-    def amend(self, place: int, memo: Memo, old: float, reward: float) -> None:
-        """Take a reward in place of an old one."""
-
-    @abstractmethod
-    def mark(self) -> Any:
-        """The state to which `back` returns if one of several rewards is refused."""
-
-    @abstractmethod
-    def back(self, mark: Any) -> None:
-        """Return to a mark."""
-
-    @abstractmethod
-    def _rule(self) -> dict[str, Any]:
-        """The state of the rule as plain values."""
-
-    @abstractmethod
-    def _restore_rule(self, rule: Any) -> None:
-        """Continue from what `_rule` returned."""
-
-    @abstractmethod
-    def _older(self, place: Label, memo: Memo) -> Any:
-        """What an experiment keeps of an open trial that is older than its lists. place: that of its arm;
-        with a linear policy the label of its action, or its place if it has no label."""
-
-    @abstractmethod
-    def check_amends(self) -> None:
-        """Raise BadInput if a reward cannot be replaced."""
-
-    @abstractmethod
-    def check_takes(self) -> None:
-        """Raise BadInput if the policy can learn only from pulls that it chose."""
-
-    @abstractmethod
     def add(self, arm: Any) -> None:
         """Let one more arm join. Raises BadInput, and changes nothing, if it may not."""
 
@@ -95,8 +61,9 @@ class Player(ABC):
 
     def to_plain(self) -> dict[str, Any]:
         """Everything that changes while the policy plays, its random numbers included, as plain values."""
+        rule = {**self.standing.to_plain(), "replaced": self.standing.replaced.tolist()}
         counts = {"pulls": self.pulls, "taken": self.taken}
-        return {**counts, "rng": encode_generator(self.experiment._rng), "rule": self._rule()}
+        return {**counts, "rng": encode_generator(self.experiment._rng), "rule": rule}
 
     def restore(self, state: Any) -> None:
         """Continue from what `to_plain` returned."""
@@ -104,13 +71,15 @@ class Player(ABC):
         self.pulls = whole("pulls", state["pulls"], 0, most=EXACT)
         self.taken = whole("taken", state["taken"], 0, most=EXACT)
         self.experiment._rng = decode_generator(state["rng"])
-        self._restore_rule(state["rule"])
+        rule = dict(state["rule"])
+        self.standing.restore_replaced("rule.replaced", rule.pop("replaced"))
+        self.standing.restore_plain(rule)
 
     def text(self, last: int, opened: Opened) -> str:
         """What the policy knows as the text of an experiment, without told trials. last: the last id."""
         made = self.experiment
         made._first, made._pulls_before, made._taken = last + 1, self.pulls, self.taken
-        made._older = {id: self._older(place, memo) for id, place, memo in opened}
+        made._older = {id: (arm, memo) for id, arm, memo in opened}
         made._waiting = list(made._older)
         text = made.to_json(told=False)
         made._older, made._waiting = {}, []
@@ -121,6 +90,7 @@ class ArmPlayer(Player):
     """The player of a policy for arms."""
 
     experiment: Experiment
+    standing: Standing
 
     def __init__(self, policy: Policy, arms: Any, horizon: Any, seed: int) -> None:
         self.experiment = Experiment(policy, arms, horizon, seed)
@@ -145,54 +115,34 @@ class ArmPlayer(Player):
         self.taken += 1
         return ()
 
-    def learn(self, place: int, memo: Memo, reward: float) -> None:
-        self.standing.learn(place, reward, memo)
-
-    def amend(self, place: int, memo: Memo, old: float, reward: float) -> None:
-        self.standing.amend(place, old, reward)
-
-    def mark(self) -> Any:
-        return self.standing.mark()
-
-    def back(self, mark: Any) -> None:
-        self.standing.back(mark)
-
-    def check_amends(self) -> None:
-        self.standing.check_amends()
-
-    def check_takes(self) -> None:
-        self.standing.check_takes()
-
     def add(self, arm: Any) -> None:
         self.experiment._join(arm, self.pulls > 0)
 
     def retire(self, arm: Any) -> None:
         self.experiment.retire(arm)
 
-    def _rule(self) -> dict[str, Any]:
-        more = {"replaced": self.standing.replaced.tolist(), "arms": self.labels}
-        return {**self.standing.to_plain(), **more, "retired": self.standing.retired}
+    def to_plain(self) -> dict[str, Any]:
+        plain = super().to_plain()
+        plain["rule"] |= {"arms": self.labels, "retired": self.standing.retired}
+        return plain
 
-    def _restore_rule(self, rule: Any) -> None:
-        names = ("tried", "heard", "total", "note", "replaced", "arms", "retired")
-        rule = dict(fields_of("rule", rule, names))
+    def restore(self, state: Any) -> None:
+        rule = dict(state["rule"])
         for label in rule.pop("arms")[len(self.labels) :]:
             self.add(label)
         self.experiment._restore_retired(rule.pop("retired"))
-        self.standing.restore_replaced("rule.replaced", rule.pop("replaced"))
-        self.standing.restore_plain(rule)
-
-    def _older(self, place: Label, memo: Memo) -> Any:
-        return place, memo
+        super().restore({**state, "rule": rule})
 
 
 class LinearPlayer(Player):
     """The player of a linear policy. The memo of a trial is its action."""
 
     experiment: LinearExperiment
+    standing: LinearStanding
 
     def __init__(self, policy: LinearPolicy, dim: Any, horizon: Any, seed: int) -> None:
         self.experiment = LinearExperiment(policy, dim, horizon, seed)
+        self.standing = self.experiment._standing
         self.memo = self.experiment.dim
         self._offered: Any = None
 
@@ -200,64 +150,23 @@ class LinearPlayer(Player):
         """As in `Player`. offer: {"actions": rows, "labels": names or nothing}."""
         rows = self.experiment._check(offer.get("actions"))
         names = row_names(offer.get("labels"), len(rows))
-        self.experiment._pulls_before = self.pulls
-        place = self.experiment._place_of(rows)
-        action = rows[place]
-        self.experiment._asked += np.outer(action, action)
+        place = self.standing.choose(self.experiment._rng, self.pulls + 1.0, rows)
         self.pulls += 1
         self._offered = rows
-        return place, names[place], tuple(action.tolist())
+        return place, names[place], tuple(rows[place].tolist())
 
     def follow(self, chosen: int, place: int) -> Memo:
         old, action = self._offered[chosen], self._offered[place]
-        self.experiment._asked += np.outer(action, action) - np.outer(old, old)
+        self.standing.asked += np.outer(action, action) - np.outer(old, old)
         return tuple(action.tolist())
 
     def take(self, place: int) -> Memo:
-        self.check_takes()
         raise AssertionError("a linear policy takes no arm")
-
-    def check_takes(self) -> None:
-        raise refuse("policy", self.experiment.policy, "a policy for arms if pulls are chosen by others")
-
-    def check_amends(self) -> None:
-        """A reward can always be replaced, because the old reward can be taken from a sum."""
 
     def add(self, arm: Any) -> None:
         raise refuse("policy", self.experiment.policy, "a policy for arms; a linear one is offered actions")
 
-    def retire(self, arm: Any) -> None:
-        self.add(arm)
-
-    def learn(self, place: int, memo: Memo, reward: float) -> None:
-        self.experiment._learn_action(memo, reward)
-
-    def amend(self, place: int, memo: Memo, old: float, reward: float) -> None:
-        self.experiment._replace_action(memo, old, reward)
-
-    def mark(self) -> Any:
-        made = self.experiment
-        return made._received, made._sums, list(made._replaced)
-
-    def back(self, mark: Any) -> None:
-        made = self.experiment
-        made._received, made._sums, made._replaced = mark
-
-    def _rule(self) -> dict[str, Any]:
-        made = self.experiment
-        rule = {"asked": made._asked, "received": made._received, "sums": made._sums}
-        return {**{name: value.tolist() for name, value in rule.items()}, "replaced": made._replaced}
-
-    def _restore_rule(self, rule: Any) -> None:
-        made, dim = self.experiment, self.memo
-        fields_of("rule", rule, ("asked", "received", "sums", "replaced"))
-        made._asked = np.array(square_of("rule.asked", rule["asked"], dim))
-        made._received = np.array(square_of("rule.received", rule["received"], dim))
-        made._sums = np.array(row_of("rule.sums", rule["sums"], dim))
-        made._replaced = [number("rule.replaced", value) for value in rule["replaced"]]
-
-    def _older(self, place: Label, memo: Memo) -> Any:
-        return place, list(memo)
+    retire = add
 
 
 def player_for(policy: Policy, arms: Any, dim: Any, horizon: Any, seed: int) -> Player:

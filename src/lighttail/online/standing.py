@@ -133,7 +133,7 @@ class Standing:
             kept = "may have decided for good because of the old reward"
             raise refuse("policy", self.policy, fit, found=f"{self.policy} {kept}")
 
-    def amend(self, arm: int, old: float, reward: float) -> None:
+    def amend(self, arm: int, old: float, reward: float, memo: tuple[float, ...]) -> None:
         """Replace an old reward in the sum of the arm's rewards, which is then right up to rounding."""
         self.check_amends()
         self.replaced[arm] += (1.0, abs(old) + abs(reward))
@@ -175,9 +175,9 @@ class Standing:
         the notes."""
         return self._counts[[0, 1, 2, 2]], self._notes[:, : self.rule.notes].copy()
 
-    def memo_of(self, value: Any) -> tuple[float, ...]:
+    def memo_of(self, field: str, value: Any) -> tuple[float, ...]:
         """A memo from the text of a saved experiment."""
-        return tuple(_row("trials.memo", value, self.rule.memo))
+        return tuple(_row(field, value, self.rule.memo))
 
     def to_plain(self) -> dict[str, Any]:
         """Everything that changes while the rule plays, as plain lists and numbers."""
