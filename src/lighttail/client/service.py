@@ -88,6 +88,9 @@ class RemoteExperiment:
     def _post(self, what: str, body: Any) -> Any:
         return self._wire.call("POST", f"{self._path}/{what}", body)
 
+    def _changed(self, what: str, body: Any) -> bool:
+        return bool(self._post(what, body)["changed"])
+
     @overload
     def ask(
         self,
@@ -145,12 +148,10 @@ class RemoteExperiment:
         that counted then is repeated.
         """
         wish = tell_of(id if reward is _PAIRS else [(id, reward)])
-        rewards = [
-            {"id": written if isinstance(written, str) else str(int(written)), "reward": value}
-            for _, written, value in wish.rewards
-        ]
-        found = self._post("tell", {"rewards": rewards})
-        return Told(found["counted"], found["repeated"], found.get("late", 0))
+        texts = [id if isinstance(id, str) else str(int(id)) for _, id, _ in wish.rewards]
+        rewards = [{"id": id, "reward": value} for id, (_, _, value) in zip(texts, wish.rewards, strict=True)]
+        answer = self._post("tell", {"rewards": rewards})
+        return Told(answer["counted"], answer["repeated"], answer.get("late", 0))
 
     def summary(self) -> dict[str, Any]:
         """The experiment in numbers."""
@@ -172,9 +173,8 @@ class RemoteExperiment:
         low, high = (None, None) if between is None else numbers("between", between, 2, "two numbers", 2)
         given = {"loss": loss, "horizon": horizon, "low": low, "high": high, "paths": paths}
         query = urlencode({name: value for name, value in given.items() if value is not None})
-        found: dict[str, Any] = self._wire.call(
-            "GET", f"{self._path}/forecast{query and '?' + query}", slow=True
-        )
+        path = f"{self._path}/forecast{query and '?' + query}"
+        found: dict[str, Any] = self._wire.call("GET", path, slow=True)
         return found
 
     def to_json(self) -> str:
@@ -191,36 +191,35 @@ class RemoteExperiment:
 
     def journal(self, after: int = 0) -> list[dict[str, Any]]:
         """The events after a number, in their order."""
-        answer = self._wire.answered(
-            "GET", f"{self._path}/journal?after={whole('after', after, 0, most=EXACT)}"
-        )
+        path = f"{self._path}/journal?after={whole('after', after, 0, most=EXACT)}"
+        answer = self._wire.answered("GET", path)
         if answer.status != 200:
             value_of(self._wire.url, answer)
         return [json.loads(line) for line in answer.content.splitlines()]
 
     def pause(self) -> bool:
         """Serve the fall-back arm from now on; False if the experiment is paused already."""
-        return bool(self._post("pause", {})["changed"])
+        return self._changed("pause", {})
 
     def resume(self) -> bool:
         """Let the policy choose again; False if the experiment is not paused."""
-        return bool(self._post("resume", {})["changed"])
+        return self._changed("resume", {})
 
     def stop(self) -> bool:
         """Ask no more, for good; rewards still count. False if the experiment is stopped already."""
-        return bool(self._post("stop", {})["changed"])
+        return self._changed("stop", {})
 
     def add(self, arm: str | int) -> bool:
         """Let one more arm join; False if there is such an arm already."""
-        return bool(self._post("arms", {"add": arm_change("add", arm).fields["arm"]})["changed"])
+        return self._changed("arms", {"add": arm_change("add", arm).fields["arm"]})
 
     def retire(self, arm: str | int) -> bool:
         """Never choose this arm again, for good; False if it was retired before."""
-        return bool(self._post("arms", {"retire": arm_change("retire", arm).fields["arm"]})["changed"])
+        return self._changed("arms", {"retire": arm_change("retire", arm).fields["arm"]})
 
     def set(self, settings: dict[str, Any]) -> bool:
         """Have these settings from now on, in place of all that there were; False if they are the same."""
-        return bool(self._post("settings", plain_of(settings_change(settings).fields))["changed"])
+        return self._changed("settings", plain_of(settings_change(settings).fields))
 
     def __repr__(self) -> str:
         return f"<RemoteExperiment: {self.name} of {self._wire.url}>"

@@ -66,21 +66,19 @@ class Wire:
         end, pause = clock() + self.patience, FIRST_PAUSE
         while True:
             room = min(timeout, max(LEAST_TRY, end - clock()))
-            answer, error = self._tried(method, self._prefix + path, content, room)
-            later = 0.0
-            if answer is not None:
-                if answer.status not in NOT_NOW:
-                    return answer
-                later = answer.later
+            answer = self._tried(method, self._prefix + path, content, room)
+            if isinstance(answer, Answer) and answer.status not in NOT_NOW:
+                return answer
+            later = answer.later if isinstance(answer, Answer) else 0.0
             wait = max(later, pause * random.uniform(0.5, 1.0))
             if clock() + wait >= end:
-                if answer is not None:
+                if isinstance(answer, Answer):
                     return answer
-                raise self._given_up(error, slow) from error
+                raise self._given_up(answer, slow) from answer
             sleep(wait)
             pause = min(2.0 * pause, LONGEST_PAUSE)
 
-    def _given_up(self, error: Exception | None, slow: bool) -> Unreachable:
+    def _given_up(self, error: Exception, slow: bool) -> Unreachable:
         """What is raised after the last try, which met this error."""
         if isinstance(error, TookTooLong):
             name, seconds = ("patience", self.patience) if slow else ("timeout", self.timeout)
@@ -91,9 +89,7 @@ class Wire:
         said = f"{self.url} has not answered within {self.patience:g} seconds ({why})"
         return Unreachable(f"{said}; the request may be sent again")
 
-    def _tried(
-        self, method: str, path: str, content: bytes | None, timeout: float
-    ) -> tuple[Answer | None, Exception | None]:
+    def _tried(self, method: str, path: str, content: bytes | None, timeout: float) -> Answer | Exception:
         """One try, or two: a kept connection may have been closed by the server meanwhile."""
         while True:
             (link, used), sent = self._link(timeout), False
@@ -106,12 +102,12 @@ class Wire:
                 link.close()
                 if used and isinstance(error, ConnectionError):
                     continue
-                return None, TookTooLong() if sent and isinstance(error, TimeoutError) else error
+                return TookTooLong() if sent and isinstance(error, TimeoutError) else error
             except BaseException:  # Ctrl-C: the rest of the answer must not meet the next request
                 link.close()
                 raise
             self._keep(link, response)
-            return answer, None
+            return answer
 
     def _link(self, timeout: float) -> tuple[HTTPConnection, bool]:
         """A connection, and whether it was used before."""
@@ -181,12 +177,7 @@ def parts_of(url: Any) -> tuple[bool, str, int | None, str]:
 
 def checked_key(key: Any) -> str:
     """A key, which can stand in a header. The refusal does not repeat the key."""
-    if (
-        not isinstance(key, str)
-        or not key
-        or not key.isascii()
-        or any(not "!" <= sign <= "~" for sign in key)
-    ):
+    if not isinstance(key, str) or not key or any(not "!" <= sign <= "~" for sign in key):
         raise refuse("key", None, "a key that `lighttail keys add` printed", found="is none")
     return key
 
