@@ -95,7 +95,7 @@ class LiveExperiment(ABC):
         """An experiment without trials that was made with what a text says."""
 
     @abstractmethod
-    def _read_kept(self, where: str, columns: dict[str, Any], count: int | None) -> tuple[Any, Any]:
+    def _read_pulls(self, where: str, columns: dict[str, Any], count: int | None) -> tuple[Any, Any]:
         """The arms and the memos in these columns of a text, which must have so many rows if it is known."""
 
     @abstractmethod
@@ -107,8 +107,8 @@ class LiveExperiment(ABC):
         """The number of pulls, including open trials."""
         return self._pulls_before + len(self._reward_of)
 
-    def _kept(self, id: int) -> tuple[Any, Any]:
-        """The arm and the memo of a trial."""
+    def _pull_of(self, id: int) -> tuple[Any, Any]:
+        """The arm and the memo of the pull of a trial."""
         place = id - self._first
         return (self._arm_of[place], self._memo_of[place]) if place >= 0 else self._older[id]
 
@@ -134,17 +134,13 @@ class LiveExperiment(ABC):
     def _warn_if_over(self) -> None:
         """Warn once, before the first trial after the horizon."""
         if self._pulled() == self.horizon:
-            warnings.warn(
-                f"the horizon of {self.horizon} pulls is over; the policy continues without its guarantees",
-                stacklevel=3,
-            )
+            said = f"the horizon of {self.horizon} pulls is over; the policy continues without its guarantees"
+            warnings.warn(said, stacklevel=3)
 
     def tell(self, id: int, reward: float) -> None:
         """Tell the reward of the trial with this id: a finite number, or True or False."""
         if type(reward) is not float or not SMALLEST <= reward <= LARGEST:
-            reward = (
-                float(reward) if isinstance(reward, (bool, np.bool_)) else checked_reward("reward", reward)
-            )
+            reward = _told(reward)
         self._lock.acquire()  # `with` takes twice as long
         try:
             rewards = self._reward_of
@@ -176,7 +172,7 @@ class LiveExperiment(ABC):
         reward (`SuccessiveElimination`, `ExploreThenCommit`) or that adds up more than rewards (`Exp3IX`)
         refuses to replace a reward.
         """
-        reward = float(reward) if isinstance(reward, (bool, np.bool_)) else checked_reward("reward", reward)
+        reward = _told(reward)
         with self._lock:
             place = self._place(id)
             known = self._reward_of[place] if place >= 0 else None
@@ -275,8 +271,8 @@ class LiveExperiment(ABC):
         if not any(counts.values()) and not np.any(replaced):
             return None
         ids = [id for id in self._open_ids() if id <= counts["ids"]]
-        kept, (arms, memos) = [self._kept(id) for id in ids], self.names
-        opened = {"id": ids, arms: [arm for arm, _ in kept], memos: plain_rows([memo for _, memo in kept])}
+        pulls, (arms, memos) = [self._pull_of(id) for id in ids], self.names
+        opened = {"id": ids, arms: [arm for arm, _ in pulls], memos: plain_rows([memo for _, memo in pulls])}
         return {**counts, "replaced": replaced, "open": opened}
 
     def _more(self) -> dict[str, Any]:
@@ -302,7 +298,7 @@ class LiveExperiment(ABC):
     def _restore(self, state: dict[str, Any]) -> None:
         """Continue from a text."""
         trials = fields_of("trials", state["trials"], self.columns)
-        self._arm_of, self._memo_of = self._read_kept("trials", trials, None)
+        self._arm_of, self._memo_of = self._read_pulls("trials", trials, None)
         rewards = listed("trials.reward", trials["reward"], len(self._arm_of))
         self._reward_of = [r if r is None else checked_reward("trials.reward", r) for r in rewards]
         if HISTORY in state:
@@ -324,8 +320,8 @@ class LiveExperiment(ABC):
             whole("history.open.id", id, 1, most=self._first - 1)
         if any(later <= sooner for sooner, later in pairwise(ids)):
             raise refuse("history.open.id", ids, "ids that grow")
-        kept = self._read_kept("history.open", opened, len(ids))
-        self._older = dict(zip(ids, zip(*kept, strict=True), strict=True))
+        pulls = self._read_pulls("history.open", opened, len(ids))
+        self._older = dict(zip(ids, zip(*pulls, strict=True), strict=True))
         self._waiting = ids
 
     @classmethod
@@ -337,6 +333,10 @@ class LiveExperiment(ABC):
             found = f"{reprlib.repr(version)} of {reprlib.repr(kind)}"
             allowed = f"{known[0]}, {known[1]} or {known[2]} of {article} {cls.kind}"
             raise refuse("format", version, allowed, found=f"is {found}")
+
+
+def _told(reward: Any) -> float:
+    return float(reward) if isinstance(reward, (bool, np.bool_)) else checked_reward("reward", reward)
 
 
 def known_horizon(policy: Policy, horizon: Any, least: int, why: str, otherwise: str) -> int | None:

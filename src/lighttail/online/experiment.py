@@ -88,10 +88,11 @@ class Experiment(LiveExperiment):
         why = f", one pull for each of {len(self.arms)} arms"
         hint = "UCB(AnyTime(kappa)) is the light-tailed policy that needs no horizon"
         super().__init__(policy, known_horizon(policy, horizon, len(self.arms), why, hint), seed)
-        policy.check(or_nan(self.horizon), len(self.arms))
-        try_out(policy, or_nan(self.horizon), len(self.arms), late=True)
-        self._standing = Standing(policy, or_nan(self.horizon), len(self.arms))
-        self._began_with = len(self.arms)
+        steps, count = or_nan(self.horizon), len(self.arms)
+        policy.check(steps, count)
+        try_out(policy, steps, count, late=True)
+        self._standing = Standing(policy, steps, count)
+        self._began_with = count
 
     @overload
     def ask(self, count: None = None, *, about: dict[str, Any] | None = None) -> Trial: ...
@@ -189,7 +190,7 @@ class Experiment(LiveExperiment):
         return self._began_with
 
     def _trial(self, id: int) -> Trial:
-        return Trial(id, self.arms[self._kept(id)[0]])
+        return Trial(id, self.arms[self._pull_of(id)[0]])
 
     def _numbered(self, arm: Any) -> int:
         for place, label in enumerate(self.arms):
@@ -219,8 +220,12 @@ class Experiment(LiveExperiment):
     def means(self) -> dict[Label, float]:
         """The mean of the rewards received from each arm; nan if there are none."""
         with self._lock:
-            known = zip(self.arms, self._standing.total, self._standing.heard, strict=True)
-            return {label: total / n if n else math.nan for label, total, n in known}
+            return {arm: total / n if n else math.nan for arm, (n, total) in self._heard().items()}
+
+    def _heard(self) -> dict[Label, tuple[int, float]]:
+        """The number and the sum of the rewards received from each arm."""
+        known = zip(self.arms, self._standing.heard, self._standing.total, strict=True)
+        return {arm: (int(times), float(total)) for arm, times, total in known}
 
     @property
     def open_trials(self) -> list[Trial]:
@@ -238,10 +243,7 @@ class Experiment(LiveExperiment):
         from lighttail.inference import BoundedRewards, confidence_sequences
 
         with self._lock:
-            stands = self._standing
-            known = zip(self.arms, stands.heard, stands.total, strict=True)
-            heard = {arm: (int(times), float(total)) for arm, times, total in known}
-            first = self._began_with
+            heard, first = self._heard(), self._began_with
         return confidence_sequences(heard, BoundedRewards() if rewards is None else rewards, level, first)
 
     def forecast(
@@ -286,9 +288,9 @@ class Experiment(LiveExperiment):
                 raise refuse("start", self.retired, allowed, found="has retired arms")
             stands, gap = self._standing, self._first - 1 - self._pulls_before  # ids without a pull
             counts, note = stands.arrays()
-            kept = [(*self._kept(id), max(1, id - gap)) for id in self._open_ids()]
-            memos = np.array([memo for _, memo, _ in kept]).reshape(len(kept), stands.rule.memo)
-            pairs = np.array([(arm, round) for arm, _, round in kept], dtype=np.int64).reshape(-1, 2)
+            pulls = [(*self._pull_of(id), max(1, id - gap)) for id in self._open_ids()]
+            memos = np.array([memo for _, memo, _ in pulls]).reshape(len(pulls), stands.rule.memo)
+            pairs = np.array([(arm, round) for arm, _, round in pulls], dtype=np.int64).reshape(-1, 2)
             return Beginning(self.policy, or_nan(self.horizon), self._pulled(), counts, note, pairs, memos)
 
     def _more(self) -> dict[str, Any]:
@@ -318,7 +320,7 @@ class Experiment(LiveExperiment):
     def _begun(cls, policy: Any, state: dict[str, Any], rng: np.random.Generator) -> Experiment:
         return cls(policy, listed("arms", state["arms"]), state["horizon"], rng)
 
-    def _read_kept(self, where: str, columns: dict[str, Any], count: int | None) -> tuple[Any, Any]:
+    def _read_pulls(self, where: str, columns: dict[str, Any], count: int | None) -> tuple[Any, Any]:
         field, last = f"{where}.arm", len(self.arms) - 1
         arms = [whole(field, arm, 0, most=last) for arm in listed(field, columns["arm"], count)]
         field = f"{where}.memo"
@@ -332,8 +334,10 @@ class Experiment(LiveExperiment):
             stands.check_arms_may_change()
             self._began_with -= whole(JOINED, state[JOINED], 1, most=len(self.arms) - 2)
         if self._first > 1:
-            kept = [self._kept(id) for id in self._open_ids()]
-            stands.restore_sums(state["rule"], [Pull(arm, None, memo) for arm, memo in kept], self._pulled())
+            opened = [self._pull_of(id) for id in self._open_ids()]
+            stands.restore_sums(
+                state["rule"], [Pull(arm, None, memo) for arm, memo in opened], self._pulled()
+            )
         else:
             lists = (self._arm_of, self._reward_of, self._memo_of)
             pulls = [Pull(*pull) for pull in zip(*lists, strict=True)]

@@ -145,17 +145,18 @@ class LinearExperiment(LiveExperiment):
         return f"<LinearExperiment: {self.policy}, dim {self.dim}, {counts}>"
 
     def _check(self, actions: Any) -> Floats:
+        allowed = f"rows of {self.dim} numbers"
         try:
             given = np.asarray(actions)
         except (TypeError, ValueError):
-            raise refuse("actions", actions, f"rows of {self.dim} numbers") from None
+            raise refuse("actions", actions, allowed) from None
         if given.size == 0:
             raise refuse("actions", actions, f"at least one row of {self.dim} numbers")
         numbers = given.dtype.kind in "biuf"
         if given.dtype.kind == "O":  # fractions, or whole numbers of more than 64 bits
             numbers = all(isinstance(entry, Real) for entry in given.flat)
         if not numbers:
-            raise refuse("actions", actions, f"rows of {self.dim} numbers")
+            raise refuse("actions", actions, allowed)
         if given.ndim != 2 or given.shape[1] != self.dim:
             raise refuse("actions", given.shape, f"of the shape (A, {self.dim}), one row per action")
         if len(given) > MOST_NAMES:
@@ -189,7 +190,7 @@ class LinearExperiment(LiveExperiment):
             return self._trial(self._record(name, row[0].tolist()))
 
     def _trial(self, id: int) -> LinearTrial:
-        label, action = self._kept(id)
+        label, action = self._pull_of(id)
         return LinearTrial(id, label, tuple(action))
 
     @classmethod
@@ -198,7 +199,7 @@ class LinearExperiment(LiveExperiment):
         experiment._standing.restore_plain(state["rule"])
         return experiment
 
-    def _read_kept(self, where: str, columns: dict[str, Any], count: int | None) -> tuple[Any, Any]:
+    def _read_pulls(self, where: str, columns: dict[str, Any], count: int | None) -> tuple[Any, Any]:
         field = f"{where}.action"
         actions = [row_of(field, row, self.dim, LONGEST) for row in listed(field, columns["action"], count)]
         field = f"{where}.label"

@@ -54,7 +54,11 @@ class LinearStanding:
     def choose_in(self, rng: Any, t: float, actions: ConvexSet) -> Floats:
         """The action of round t in a ball or a box, which now counts as asked."""
         with _finite(rng, actions):
-            action = self._highest(rng, t, actions)
+            if self.policy.draws:
+                action: Floats = actions.furthest(self._draw(rng)[None])[0]
+            else:
+                half = np.linalg.inv(root_of(self.asked, self.policy.ridge))
+                action = actions.highest(self.estimate, half @ half.T, self._radius(t), rng)[0]
             if not np.all(np.abs(action) <= LONGEST):  # the ball or the box may be huge
                 raise FloatingPointError("an action is too long")
         self.take(action)
@@ -81,12 +85,6 @@ class LinearStanding:
             raise FloatingPointError("an index is not finite")
         tied = np.flatnonzero(index >= index.max() - TIE * terms)
         return int(tied[0] if tied.size == 1 else tied[int(uniform(rng) * tied.size)])
-
-    def _highest(self, rng: Any, t: float, actions: ConvexSet) -> Floats:
-        if self.policy.draws:
-            return actions.furthest(self._draw(rng)[None])[0]  # type: ignore[no-any-return]
-        half = np.linalg.inv(root_of(self.asked, self.policy.ridge))
-        return actions.highest(self.estimate, half @ half.T, self._radius(t), rng)[0]
 
     def _radius(self, t: float) -> Any:
         """The radius of round t as a function of the width."""

@@ -38,12 +38,11 @@ class Overview(NamedTuple):
 def overview(experiment: Experiment) -> Overview:
     """The experiment in numbers."""
     with experiment._lock:
-        stands, labels = experiment._standing, experiment.arms
-        known = zip(labels, stands.heard, stands.total, strict=True)
+        labels = experiment.arms
         return Overview(
-            tries=dict(zip(labels, map(int, stands.tried), strict=True)),
-            heard={arm: (int(times), float(total)) for arm, times, total in known},
-            retired=[labels[place] for place in stands.retired],
+            tries=experiment.pulls,
+            heard=experiment._heard(),
+            retired=experiment.retired,
             open=len(experiment._open_ids()),
             order=[labels[place] for place in experiment._arm_of],
             before=experiment._pulls_before,
@@ -66,21 +65,18 @@ def summary_text(experiment: Experiment, rewards: Evidence | None, forecast: Any
     """
     now = overview(experiment)
     known = BoundedRewards() if rewards is None else rewards
-    found = lead(now.heard, known, first=experiment.began_with)
-    limits = {arm: (_short(one.value), _range(one.low, one.high)) for arm, one in found.means.items()}
+    race = lead(now.heard, known, first=experiment.began_with)
+    limits = {arm: (_short(mean.value), _range(mean.low, mean.high)) for arm, mean in race.means.items()}
     shown = sorted(now.tries, key=lambda arm: -now.tries[arm])[:MOST_LISTED]
-    rows = [
-        (str(arm), f"{tries:,}", f"{now.heard[arm][0]:,}", *limits[arm])
-        for arm, tries in now.tries.items()
-        if arm in shown
-    ]
+    listed = [(arm, tries) for arm, tries in now.tries.items() if arm in shown]
+    rows = [(str(arm), f"{tries:,}", f"{now.heard[arm][0]:,}", *limits[arm]) for arm, tries in listed]
     due = "" if experiment.horizon is None else f" of {experiment.horizon:,}"
     lines = [f"{experiment.policy}: {now.pulls:,}{due} pulls, {counted(now.open, 'open trial')}"]
     lines += aligned([HEADS, *rows])
     if len(rows) < len(now.tries):
         lines.append(f"({len(now.tries) - len(rows):,} more arms, with fewer pulls)")
-    if found.best is not None:
-        lines += [better(found.best, arm, found.shown(arm)) for arm in found.ahead if arm in shown]
+    if race.best is not None:
+        lines += [better(race.best, arm, race.shown(arm)) for arm in race.ahead if arm in shown]
     return "\n".join([*lines, *([] if forecast is None else [str(forecast)])])
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.checks import EXACT, BadInput, number, refuse, whole
-from lighttail.online.state import fields_of, listed, same_counts, same_sums, shortened
+from lighttail.online.state import check_counts, check_sums, fields_of, listed, shortened
 from lighttail.policies import Policy
 from lighttail.policies.policy import Pull, State
 from lighttail.rules import learn_nothing
@@ -64,9 +64,8 @@ class Standing:
         else:
             arm = self._choose_in_play(rng, t)
         if not 0 <= arm < self.arms:
-            raise refuse(
-                f"the arm that choose of {type(self.policy).__name__} returns", arm, f"0 to {self.arms - 1}"
-            )
+            field = f"the arm that choose of {type(self.policy).__name__} returns"
+            raise refuse(field, arm, f"0 to {self.arms - 1}")
         tried[arm] += 1.0
         if self._memo:
             note = self.note
@@ -120,10 +119,7 @@ class Standing:
 
     def take(self, rng: Any, t: float, arm: int) -> None:
         """Play round t with an arm that the rule did not choose: the rule is asked as usual and overruled."""
-        if self._playing is None:
-            self._choose(rng, t, self.tried, self.heard, self.total, self.note, self.params)
-        else:
-            self._choose_in_play(rng, t)
+        self.tried[self.choose(rng, t)] -= 1.0
         self.tried[arm] += 1.0
 
     def check_amends(self) -> None:
@@ -199,9 +195,8 @@ class Standing:
         waiting: the open trials. pulls: the number of all pulls, which must be the number that the rule has.
         """
         fields_of("rule", state, PARTS)
-        tried = [
-            whole("rule.tried", n, 0, most=EXACT) for n in listed("rule.tried", state["tried"], self.arms)
-        ]
+        counts = listed("rule.tried", state["tried"], self.arms)
+        tried = [whole("rule.tried", n, 0, most=EXACT) for n in counts]
         if sum(tried) != pulls:
             raise refuse("rule.tried", tried, f"counts whose sum is {pulls}, the number of pulls")
         opened = [0] * self.arms
@@ -210,25 +205,24 @@ class Standing:
         known = [n - some for n, some in zip(tried, opened, strict=True)]
         if min(known) < 0:
             raise refuse("rule.tried", tried, f"at least the open trials {shortened(opened)}")
-        self._counts[0] = tried
-        self._counts[1] = same_counts("rule.heard", state["heard"], known)
-        self._counts[2] = [number("rule.total", x) for x in listed("rule.total", state["total"], self.arms)]
-        self._restore_notes(state["note"], waiting, whole=False)
+        check_counts("rule.heard", state["heard"], known)
+        self.restore_plain(state, waiting)
 
-    def restore_plain(self, state: Any) -> None:
-        """Continue from what `to_plain` returned, which is trusted apart from its form."""
+    def restore_plain(self, state: Any, pulls: Sequence[Pull] = (), whole: bool = False) -> None:
+        """Continue from what `to_plain` returned, which is trusted apart from its form.
+
+        pulls: those that are known. whole: whether these are all pulls, and the policy's choice.
+        """
         fields_of("rule", state, PARTS)
         for row, name in enumerate(("tried", "heard", "total")):
-            self._counts[row] = [number(name, entry) for entry in listed(name, state[name], self.arms)]
-        self._restore_notes(state["note"], [], whole=False)
-
-    def _restore_notes(self, value: Any, pulls: list[Pull], whole: bool) -> None:
-        notes = [_row("rule.note", row, self.rule.notes) for row in listed("rule.note", value, self.arms)]
+            field = f"rule.{name}"
+            self._counts[row] = [number(field, entry) for entry in listed(field, state[name], self.arms)]
+        rows = listed("rule.note", state["note"], self.arms)
+        notes = [_row("rule.note", row, self.rule.notes) for row in rows]
         self._notes[:, : self.rule.notes] = notes
-        tried, heard, total = (values.tolist() for values in self._counts)
-        self.policy.check_notes(
-            State(tried, heard, total, notes, self.params, pulls, whole and not self.retired)
-        )
+        tried, heard, total = self._counts.tolist()
+        whole = whole and not self.retired
+        self.policy.check_notes(State(tried, heard, total, notes, self.params, list(pulls), whole))
 
     def restore(self, state: Any, pulls: list[Pull], taken: bool = False) -> None:
         """Continue from a state of `to_plain`. Raises BadInput if the pulls cannot have led to this state.
@@ -242,10 +236,10 @@ class Standing:
             tried[pull.arm] += 1
             if pull.reward is not None:
                 rewards[pull.arm].append(pull.reward)
-        self._counts[0] = same_counts("rule.tried", state["tried"], tried)
-        self._counts[1] = same_counts("rule.heard", state["heard"], [len(known) for known in rewards])
-        self._counts[2] = same_sums("rule.total", state["total"], rewards, self.replaced.tolist())
-        self._restore_notes(state["note"], pulls, whole=not taken)
+        check_counts("rule.tried", state["tried"], tried)
+        check_counts("rule.heard", state["heard"], [len(known) for known in rewards])
+        check_sums("rule.total", state["total"], rewards, self.replaced.tolist())
+        self.restore_plain(state, pulls, whole=not taken)
 
 
 def plain_rows(rows: Sequence[Sequence[float]]) -> list[list[float | str]]:

@@ -112,34 +112,31 @@ def checked_about(value: Any) -> dict[str, Any]:
             raise refuse(f"about.{name}", entry, "text, a finite number, true, false or null")
         made[name] = float(entry) if isinstance(entry, float) else entry
     try:
-        size = len(json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode())
+        bytes_ = len(json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode())
     except ValueError:  # half of a character, or a whole number of thousands of digits
         raise refuse("about", value, f"{fit}, and that UTF-8 can write") from None
-    if size > LONGEST_ABOUT:
-        raise refuse("the size of about", size, f"at most {LONGEST_ABOUT} bytes as JSON")
+    if bytes_ > LONGEST_ABOUT:
+        raise refuse("the size of about", bytes_, f"at most {LONGEST_ABOUT} bytes as JSON")
     return made
 
 
-def same_counts(field: str, value: Any, counts: list[int]) -> list[int]:
-    """`value` as a list of counts. Raises BadInput unless they equal `counts`, which the trials show."""
+def check_counts(field: str, value: Any, counts: list[int]) -> None:
+    """Raise BadInput unless `value` is a list that equals `counts`, which the trials show."""
     have = [whole(field, entry, 0) for entry in listed(field, value, len(counts))]
     if have != counts:
         raise refuse(field, have, f"the counts {shortened(counts)} that its trials give")
-    return have
 
 
-def same_sums(field: str, value: Any, terms: list[list[float]], replaced: list[list[float]]) -> list[float]:
-    """`value` as a list of sums. Raises BadInput if it differs from the sums of `terms` beyond rounding.
+def check_sums(field: str, value: Any, terms: list[list[float]], replaced: list[list[float]]) -> None:
+    """Raise BadInput if `value` is no list, or differs from the sums of `terms` beyond rounding.
 
     replaced: per sum, how many terms were replaced, and the sum of the sizes of the old and the new terms.
     """
     have = [number(field, entry) for entry in listed(field, value, len(terms))]
-    for total, parts, (times, size) in zip(have, terms, replaced, strict=True):
-        if not is_sum(total, parts, times, size):
-            raise refuse(
-                field, total, f"{math.fsum(parts)!r}, the sum that its trials give, apart from rounding"
-            )
-    return have
+    for total, summed, (times, sizes) in zip(have, terms, replaced, strict=True):
+        if not is_sum(total, summed, times, sizes):
+            allowed = f"{math.fsum(summed)!r}, the sum that its trials give, apart from rounding"
+            raise refuse(field, total, allowed)
 
 
 def shortened(values: list[int]) -> str:
@@ -182,17 +179,13 @@ def decode_settings(settings: Any, field: str = "policy") -> Any:
 def _class_named(text: str) -> type:
     """The policy or bonus class of this name from its module, or the only class of this name elsewhere."""
     module, _, name = text.partition(":")
-    loaded = [
-        cls for base in (Policy, Bonus, LinearBonus) for cls in _below(base) if cls.__qualname__ == name
-    ]
+    known = [cls for base in (Policy, Bonus, LinearBonus) for cls in _below(base)]
+    loaded = [cls for cls in known if cls.__qualname__ == name]
     at_home = [cls for cls in loaded if cls.__module__ == module]
     if not loaded or (not at_home and len(loaded) > 1):
-        raise BadInput(
-            f"the policy class {name[:100]!r} of {module[:100]!r} is not known; "
-            "import the module that defines your own class first",
-            field="policy",
-            value=text,
-        )
+        said = f"the policy class {name[:100]!r} of {module[:100]!r} is not known"
+        more = "import the module that defines your own class first"
+        raise BadInput(f"{said}; {more}", field="policy", value=text)
     return (at_home or loaded)[-1]  # the newest class, because a notebook may define a class again
 
 
