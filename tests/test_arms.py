@@ -280,7 +280,7 @@ def test_the_journal_says_who_joined_and_left(journal: Journal) -> None:
     assert replayed(journal) == book
     with desk_of(journal, clock) as desk:  # another server, from the snapshot
         assert book_of(desk) == book
-        assert desk._kept > 0
+        assert desk._saved > 0
         assert desk.ask(5) is not None
         book = book_of(desk)
     assert replayed(journal) == book

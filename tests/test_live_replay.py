@@ -163,12 +163,12 @@ def test_a_desk_continues_from_its_snapshot_and_from_none(journal: Journal) -> N
     assert kept.seq == 31
     with desk_of(journal) as desk:
         assert book_of(desk) == book == replayed(journal)
-        assert desk._kept == 31  # it began there
+        assert desk._saved == 31  # it began there
         desk.ask(3)
         book = book_of(desk)
     with desk_of(WithoutSnapshots(journal)) as desk:  # type: ignore[arg-type]
         assert book_of(desk) == book
-        assert desk._kept == 0
+        assert desk._saved == 0
 
 
 class WithoutSnapshots:

@@ -51,12 +51,12 @@ def verdict(chance: float, low: float, high: float, on: bool) -> str | None:
     return ON if low > chance else None
 
 
-def alarm_fields(found: Found, state: str) -> Event:
+def alarm_fields(chance: Found, state: str) -> Event:
     """The fields of the event. after: the event after which the forecast began. limit: the chance that was
     allowed."""
-    risk, numbers = found.risk, {"chance": found.value, "low": found.low, "high": found.high}
+    risk, numbers = chance.risk, {"chance": chance.value, "low": chance.low, "high": chance.high}
     allowed = {"loss": risk["loss"], "limit": risk["chance"], "then": risk["then"]}
-    return {"state": state, **allowed, **numbers, "after": found.seq}
+    return {"state": state, **allowed, **numbers, "after": chance.seq}
 
 
 def is_on(alarm: Event | None) -> bool:

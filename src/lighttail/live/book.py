@@ -19,7 +19,7 @@ from lighttail.live.journal import BINDING, Event
 from lighttail.live.ledger import FALLBACK, HOLDOUT, RETURN, SEEN, TO_POLICY, Ledger, OpenTrial
 from lighttail.live.settings import Settings, place_of, read_settings
 from lighttail.online.base import Label
-from lighttail.online.player import ArmPlayer, Player, player_for
+from lighttail.online.player import ArmPlayer, player_for
 from lighttail.reading.words import parse_policy
 
 APART = {"holdout": HOLDOUT, "fallback": FALLBACK}
@@ -28,6 +28,7 @@ FORMAT = 6  # of snapshots: a new number for every change of their fields, or of
 NUMBERS = ("seq", "time", "last", "paused", "stopped", "astray", "alarm", "noted", "rechosen")
 NO_MEMO: tuple[float, ...] = ()
 Story = Callable[[int], list[Event]]  # all events of a trial
+Reward = tuple[Event, OpenTrial | None]  # a reward, and the trial; None if it is not open
 Closed = tuple[int, int, tuple[float, ...], float]  # the place, who saw it, the memo and the default
 
 
@@ -44,12 +45,6 @@ class Tally:
         self.total.append(0.0)
 
 
-def player_of(event: Event) -> Player:
-    """The player that the first event of a journal describes. Raises BadInput if it describes none."""
-    policy = parse_policy(event["policy"])
-    return player_for(policy, event.get("arms"), event.get("dim"), event.get("horizon"), event["seed"])
-
-
 class Book:
     """The state of an experiment after event `seq`.
 
@@ -62,7 +57,8 @@ class Book:
         if event.get("kind") != "create" or event.get("seq") != 1:
             raise Damaged("the first event must create the experiment")
         self.first, self.name, self.seed = event, str(event["name"]), int(event["seed"])
-        self.player = player_of(event)
+        policy, find = parse_policy(event["policy"]), event.get
+        self.player = player_for(policy, find("arms"), find("dim"), find("horizon"), event["seed"])
         self.labels: list[Label] | None = self.player.labels if isinstance(self.player, ArmPlayer) else None
         self.retired: dict[int, int] = {}  # the place of each retired arm, and the event that retired it
         self.settings = self.read(event.get("settings"))
@@ -100,11 +96,12 @@ class Book:
         if kind == "ask":
             self._ask(event)
             return
-        if kind == "tell" and (trial := self.ledger.find(int(event["id"]))) is not None:
-            self.hear_one(trial, event["reward"], event["time"])
-            return
         if kind in ("tell", "default", "late", "amend"):
-            self.hear([event], story)
+            trial = self.ledger.find(int(event["id"]))
+            if kind == "tell" and trial is not None:
+                self.hear_one(trial, event["reward"], event["time"])
+            else:
+                self.hear([(event, trial)], story)
             return
         if kind == "settings":
             self.hearing.forget(self._young_since())
@@ -194,29 +191,27 @@ class Book:
             memo, place = self.player.follow(place, true), true
         return place, memo
 
-    def hear(self, events: list[Event], story: Story, trials: list[OpenTrial | None] | None = None) -> None:
-        """Take in rewards (tell, default, late, amend), all or none.
-
-        trials: the trial of each event, if they were found before. Raises BadInput, and changes nothing, if
-        the policy refuses one of the rewards."""
-        if trials is None:
-            trials = [self.ledger.find(int(event["id"])) for event in events]
-        mark = self.player.standing.mark() if len(events) > 1 else None
+    def hear(self, heard: list[Reward], story: Story) -> None:
+        """Take in rewards (tell, default, late, amend), all or none. Raises BadInput, and changes nothing, if
+        the policy refuses one of them."""
+        standing = self.player.standing
+        mark = standing.mark() if len(heard) > 1 else None
         closed: dict[str, Closed] = {}  # read before anything is entered, because a journal may fail
         try:
-            for event, trial in zip(events, trials, strict=True):
+            for event, trial in heard:
                 if trial is not None:
                     if trial.apart in TO_POLICY:
-                        self.player.standing.learn(trial.place, event["reward"], trial.memo)
+                        standing.learn(trial.place, event["reward"], trial.memo)
                 elif event["kind"] == "amend":
                     closed[event["id"]] = self._amend(event, story)
                 elif event["kind"] != "late":
-                    raise _not_open(event)
+                    reward = f"event {event['seq']} has a reward for trial {event['id']}"
+                    raise Damaged(f"{reward}, which is not open")
         except BadInput:
             if mark is not None:
-                self.player.standing.back(mark)
+                standing.back(mark)
             raise
-        for event, trial in zip(events, trials, strict=True):
+        for event, trial in heard:
             self._check_next(event)
             if trial is not None:
                 self._close(trial, event["kind"], event["reward"], event["time"])
@@ -250,8 +245,8 @@ class Book:
         if kind == "default":
             self.hearing.closed()
         elif window is not None:
-            same, part = reward == self.settings.default, (time - trial.time) / window
-            self.hearing.early(trial.time, -1 if again else trial.place, reward, time - window, part, same)
+            same, took = reward == self.settings.default, (time - trial.time) / window
+            self.hearing.early(trial.time, -1 if again else trial.place, reward, time - window, took, same)
 
     def _young_since(self) -> float | None:
         """Trials that were asked after this time are younger than the window; None if there is no window."""
@@ -304,21 +299,13 @@ class Book:
 
     def state(self) -> str:
         """What the policy knows, as `Experiment.from_json` or `LinearExperiment.from_json` reads it."""
-        seen = (
-            (trial.id, self.names.get(trial.id, trial.place), trial.memo)
-            for trial in self.ledger
-            if trial.apart in TO_POLICY
-        )
-        return self.player.text(self.last, seen)
+        seen = (trial for trial in self.ledger if trial.apart in TO_POLICY)
+        opened = ((trial.id, self.names.get(trial.id, trial.place), trial.memo) for trial in seen)
+        return self.player.text(self.last, opened)
 
     def summary(self) -> dict[str, Any]:
         """The experiment in numbers. `heard` includes the trials that the window closed."""
         kinds = ("tell", "default", "late", "amend")
-        counts = {
-            "events": {kind: self.counts.get(kind, 0) for kind in kinds},
-            "seq": self.seq,
-            "time": self.time,
-        }
         asks = ("policy", "floor", "sticky", "holdout", "fallback")
         return {
             **{name: self.first.get(name) for name in ("name", "policy", "dim", "horizon", "seed")},
@@ -334,7 +321,9 @@ class Book:
             "alarm": self.alarm,
             "asked": {by: self.counts.get(by, 0) for by in asks},
             **{name: self._unseen(code) for name, code in APART.items()},
-            **counts,
+            "events": {kind: self.counts.get(kind, 0) for kind in kinds},
+            "seq": self.seq,
+            "time": self.time,
             "astray": self.astray,
         }
 
@@ -395,10 +384,6 @@ def _by_arm(labels: list[Label], tries: Any, heard: Any, total: Any) -> dict[str
     means = (value / n if n else None for value, n in zip(total, heard, strict=True))
     columns = {"tries": map(int, tries), "heard": map(int, heard), "means": means}
     return {name: dict(zip(labels, column, strict=True)) for name, column in columns.items()}
-
-
-def _not_open(event: Event) -> Damaged:
-    return Damaged(f"event {event['seq']} has a reward for trial {event['id']}, which is not open")
 
 
 def entered_all(events: Iterable[Event]) -> Iterator[Book]:

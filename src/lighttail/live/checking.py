@@ -50,33 +50,29 @@ def checked_events(journal: Reader, name: str) -> Iterator[Event]:
 
 def check_journal(journal: Reader, name: str) -> Checked:
     """Check the journal of an experiment. Raises Damaged with a sentence that names the first wrong event."""
-    kept = journal.snapshot(name)
+    snapshot = journal.snapshot(name)
     book: Book | None = None
     try:
         for book in entered_all(checked_events(journal, name)):
-            if kept is not None and kept.seq == book.seq:
-                _check_snapshot(name, book, kept)
+            if snapshot is not None and snapshot.seq == book.seq:
+                _check_snapshot(name, book, snapshot)
     except Changed:
         raise
     except (Damaged, BadInput, LookupError, TypeError, ValueError) as error:
         if isinstance(error, BadInput) and error.field in ("name", "journal"):  # not there, or not now
             raise
         after = f"event {book.seq + 1 if book else 1} of {name} does not fit the events before it"
-        raise Damaged(f"{after}: {_said(error)}") from None
+        why = " ".join(map(str, error.args)) or type(error).__name__  # an error of Python may have no words
+        raise Damaged(f"{after}: {why}") from None
     if book is None:
         raise Damaged(f"event 1 of {name} is missing: there is no event")
     return Checked(book.seq, book.last, len(book.ledger), book.astray)
 
 
-def _check_snapshot(name: str, book: Book, kept: Kept) -> None:
+def _check_snapshot(name: str, book: Book, snapshot: Kept) -> None:
     """Raise Changed if a snapshot is not what the events add up to. One of another version is ignored, as a
     desk ignores it."""
-    plain = json.loads(kept.text)
+    plain = json.loads(snapshot.text)
     mine = isinstance(plain, dict) and (plain.get("format"), plain.get("order")) == (FORMAT, sys.byteorder)
     if mine and plain != json.loads(json.dumps(book.to_plain())):
-        raise Changed(f"the snapshot after event {kept.seq} of {name} is not what the events add up to")
-
-
-def _said(error: Exception) -> str:
-    """What is wrong, in words: a refusal's own sentence, or the kind of an error that has none."""
-    return " ".join(map(str, error.args)) or type(error).__name__
+        raise Changed(f"the snapshot after event {snapshot.seq} of {name} is not what the events add up to")

@@ -19,10 +19,10 @@ from lighttail.checks import BadInput
 from lighttail.live.book import Book
 from lighttail.live.errors import CONFLICT, UNAVAILABLE, Damaged, Refused, status_of, unavailable
 from lighttail.live.gathering import Gathering
-from lighttail.live.journal import NO_DIGEST, Event, Finder, Hint, Journal, Kept, Turn, event_of
+from lighttail.live.journal import NO_DIGEST, Finder, Hint, Journal, Kept, Turn, event_of
 from lighttail.live.play import MOST_CLOSED, Round, keys_of
 from lighttail.live.requests import Look, Request, Ticket, Verbs, finish
-from lighttail.live.worker import Timers, Worker
+from lighttail.live.worker import IDLE, Timers, Worker
 from lighttail.live.writer import Group, Past, Writer
 
 Clock = Callable[[], float]
@@ -32,7 +32,6 @@ SNAPSHOT_EVERY = 10_000  # events
 LONGEST_WAIT = 60.0  # seconds until the desk looks at its clock again
 FIRST_PAUSE = 1.0  # seconds from a failure until the desk tries again by itself, doubled every time
 NOBODY = Group("", lambda group: None, 0, NO_DIGEST)  # before the book is there
-IDLE = 0.5  # seconds without work after which the thread of a desk ends
 
 
 class Desk(Verbs):
@@ -58,7 +57,7 @@ class Desk(Verbs):
         self._closed = self._ending = False
         self.waiting = 0  # how many requests wait for their turn
         self._book: Book | None = None
-        self._kept = 0  # the event of the last snapshot
+        self._saved = 0  # the event of the last snapshot
         self.commits = self.written = 0
         self._again: float | None = None  # when to try again after a failure; None if there was none
         self._pause = FIRST_PAUSE
@@ -170,13 +169,8 @@ class Desk(Verbs):
             return math.inf
         if self._group.tickets or self._group.rows:
             return 0.0
-        if self._again is not None:
-            return max(0.01, self._again - time.monotonic())
-        book = self._book
-        oldest = None if book is None else book.ledger.oldest
-        if book is None or oldest is None or book.settings.window is None:
-            return math.inf
-        return min(LONGEST_WAIT, max(0.01, oldest + book.settings.window - max(book.time, self.clock())))
+        wait = self._until_due()
+        return wait if wait == math.inf else min(LONGEST_WAIT, max(0.01, wait))
 
     # One commit after another
 
@@ -228,7 +222,7 @@ class Desk(Verbs):
         """Play requests in one turn. False if so many windows are over that their trials alone fill a
         commit."""
         if self._book is None:  # not in the turn, which holds one of a few connections
-            self._book, self._kept = loaded(self.journal, self.name)
+            self._book, self._saved = loaded(self.journal, self.name)
         keys = keys_of([ticket.request for ticket in tickets])
         with self.journal.turn(self.name, Hint(self._book.seq, keys)) as turn:
             book = current(self._book, turn)
@@ -276,9 +270,9 @@ class Desk(Verbs):
         """The book after the last event that was played."""
         if self._book is None:
             self._land_all()
-            book, kept = loaded(self.journal, self.name)
+            book, self._saved = loaded(self.journal, self.name)
             with self.journal.turn(self.name) as turn:
-                self._book, self._kept = current(book, turn), kept
+                self._book = current(book, turn)
                 self._group = Group(self.name, self._landed, turn.last, turn.digest)
             self._keep_snapshot(self._often())  # what took long to add up is not added up again
             self._finder = self.journal.finder(self.name)
@@ -291,8 +285,7 @@ class Desk(Verbs):
         while True:
             groups = (self._group,) if self._flying is None else (self._flying, self._group)
             round = Round(book, Past(self._finder, groups), now, self._group.end)
-            closed = round.close_due()
-            if closed < MOST_CLOSED:
+            if round.close_due() < MOST_CLOSED:
                 break
             self._group.add(round.rows)
             self._land_all()
@@ -314,7 +307,7 @@ class Desk(Verbs):
         group = self._group
         if group.rows:
             with suppress(Exception):  # a snapshot only saves time
-                group.kept = self._snapshot(self._often())
+                group.snapshot = self._snapshot(self._often())
             self._group, self._flying = group.next(), group
             assert self._writer is not None
             try:
@@ -363,28 +356,30 @@ class Desk(Verbs):
 
     # The book and its snapshots
 
-    def _due(self) -> bool:
-        """Whether a window is over, or may be: after a failure nobody knows before the next try."""
+    def _until_due(self) -> float:
+        """The seconds until a window is over, or may be: after a failure nobody knows before the next try."""
         if self._again is not None:
-            return time.monotonic() >= self._again
+            return self._again - time.monotonic()
         book = self._book
         if book is None or book.settings.window is None or book.ledger.oldest is None:
-            return False
-        return max(book.time, self.clock()) >= book.ledger.oldest + book.settings.window
+            return math.inf
+        return book.ledger.oldest + book.settings.window - max(book.time, self.clock())
+
+    def _due(self) -> bool:
+        return self._until_due() <= 0.0
 
     def _keep_snapshot(self, least: int) -> None:
         """Keep a snapshot after `least` events. It only saves time, so that a failure may stop nothing."""
         with suppress(Exception):
-            kept = self._snapshot(least)
-            if kept is not None:
-                self.journal.keep(self.name, kept)
+            if (snapshot := self._snapshot(least)) is not None:
+                self.journal.keep(self.name, snapshot)
 
     def _snapshot(self, least: int) -> Kept | None:
         """A snapshot if `least` events have come since the last one. Its events must be on disk first."""
         book = self._book
-        if book is None or book.seq - self._kept < least:
+        if book is None or book.seq - self._saved < least:
             return None
-        self._kept = book.seq
+        self._saved = book.seq
         return Kept(book.seq, json.dumps(book.to_plain()))
 
     def _often(self) -> int:
@@ -395,20 +390,15 @@ class Desk(Verbs):
 def loaded(journal: Journal, name: str) -> tuple[Book, int]:
     """The book of the last snapshot, or of the first event if no snapshot can be used; and the event of that
     snapshot."""
-    kept = journal.snapshot(name)
+    snapshot = journal.snapshot(name)
     with suppress(BadInput, Damaged, LookupError, TypeError, ValueError):
-        book = None if kept is None else Book.restored(json.loads(kept.text))
-        if book is not None:
+        if snapshot is not None and (book := Book.restored(json.loads(snapshot.text))) is not None:
             return book, book.seq
     return Book(event_of(journal.lines(name, 0, 1)[0][0])), 0
 
 
 def current(book: Book, turn: Turn) -> Book:
     """The book after the last event, with what other servers appended or what a snapshot does not have."""
-
-    def story(id: int) -> list[Event]:
-        return [event_of(body) for body in turn.bodies_of(id)]
-
     for event in turn.events(book.seq) if book.seq != turn.last else ():
-        book.enter(event, story)
+        book.enter(event, Past(turn).of_trial)
     return book

@@ -14,13 +14,13 @@ younger trials fast rewards would be counted before slow ones."""
 
 from __future__ import annotations
 
-import base64
 from array import array
 from itertools import compress
 from typing import Any
 
 import numpy as np
 
+from lighttail.live.ledger import Columns, leave, packed, unpack
 from lighttail.records import Floats, Ints
 
 SMALL = 1_024  # old rewards that are not worth a tidying
@@ -43,6 +43,8 @@ class Hearing:
         self.most: float | None = None
         self._asked, self._places, self._rewards = array("d"), array("q"), array("d")
         self._took = array("q")  # row * (WINDOW_PARTS + 1) + part
+        lists = (self._asked, self._places, self._rewards, self._took)
+        self._columns: Columns = dict(zip(NAMES, lists, strict=True))
         self._left = 0  # young rewards after the last tidying
         self.returns: dict[int, list[float]] = {}
         self.took = [0] * (2 * (WINDOW_PARTS + 1))
@@ -66,14 +68,14 @@ class Hearing:
         """A window closed a trial."""
         self.took[WINDOW_PARTS] += 1
 
-    def early(self, asked: float, place: int, reward: float, since: float, part: float, same: bool) -> None:
+    def early(self, asked: float, place: int, reward: float, since: float, took: float, same: bool) -> None:
         """A reward was told before the window of its trial was over. place: -1 for a later visit of a unit.
-        since: trials that were asked at this time or before are not young. part: of the window, that the
-        reward took. same: whether the reward equals the default."""
+        since: trials that were asked at this time or before are not young. took: how long the reward took,
+        in windows. same: whether the reward equals the default."""
         self._asked.append(asked)
         self._places.append(place)
         self._rewards.append(reward)
-        within = min(WINDOW_PARTS - 1, int(part * WINDOW_PARTS))
+        within = min(WINDOW_PARTS - 1, int(took * WINDOW_PARTS))
         self._took.append(within if same else WINDOW_PARTS + 1 + within)
         if len(self._asked) > 2 * self._left + SMALL:
             self.forget(since)
@@ -81,12 +83,10 @@ class Hearing:
     def forget(self, since: float | None) -> None:
         """Drop the rewards of trials that are not young; all of them if there is no window."""
         young = [since is not None and asked > since for asked in self._asked]
-        for old in compress(self._took, (not one for one in young)):
+        for old in compress(self._took, (not flag for flag in young)):
             self.took[old] += 1
-        self._asked = array("d", compress(self._asked, young))
-        self._places = array("q", compress(self._places, young))
-        self._rewards = array("d", compress(self._rewards, young))
-        self._took = array("q", compress(self._took, young))
+        for values in self._columns.values():
+            leave(values, young)
         self._left = len(self._asked)
 
     def known(self, counts: Any, since: float | None) -> tuple[Floats, Floats]:
@@ -108,9 +108,8 @@ class Hearing:
         all_places = np.array(self._places, dtype=np.int64)
         chosen = (np.array(self._asked) > since) & (all_places >= 0)
         places = all_places[chosen]
-        times = np.bincount(places, minlength=arms).astype(np.float64)
-        sums = np.zeros(arms)
-        np.add.at(sums, places, np.array(self._rewards)[chosen])
+        rewards = np.array(self._rewards)[chosen]
+        times, sums = (np.bincount(places, weights, arms).astype(np.float64) for weights in (None, rewards))
         return times, sums
 
     def told_since(self, time: float) -> int:
@@ -119,30 +118,24 @@ class Hearing:
 
     def delays(self, since: float) -> Ints:
         """How many rewards of old trials came in each part of the window, [row, part], as in `took`."""
-        found = np.array(self.took, dtype=np.int64)
         old = np.array(self._took, dtype=np.int64)[np.array(self._asked) <= since]
-        np.add.at(found, old, 1)
-        return found.reshape(2, WINDOW_PARTS + 1)
+        counts = np.array(self.took, dtype=np.int64) + np.bincount(old, minlength=len(self.took))
+        return counts.reshape(2, WINDOW_PARTS + 1)
 
     def to_plain(self, since: float | None) -> dict[str, Any]:
         """As JSON values. Only what is young is kept."""
         self.forget(since)
-        parts: tuple[array[Any], ...] = (self._asked, self._places, self._rewards, self._took)
-        packed = {
-            name: base64.b64encode(one.tobytes()).decode() for name, one in zip(NAMES, parts, strict=True)
-        }
         returns = [[place, *sums] for place, sums in self.returns.items()]
-        return {"least": self.least, "most": self.most, "returns": returns, "counts": self.took, **packed}
+        plain = {"least": self.least, "most": self.most, "returns": returns, "counts": self.took}
+        return {**plain, **packed(self._columns)}
 
     @classmethod
     def restored(cls, plain: dict[str, Any]) -> Hearing:
         """From what `to_plain` returned."""
-        made = cls()
-        made.least, made.most = plain["least"], plain["most"]
-        made.returns = {int(place): [float(times), float(total)] for place, times, total in plain["returns"]}
-        made.took = list(plain["counts"])
-        parts: tuple[array[Any], ...] = (made._asked, made._places, made._rewards, made._took)
-        for name, one in zip(NAMES, parts, strict=True):
-            one.frombytes(base64.b64decode(plain[name]))
-        made._left = len(made._asked)
-        return made
+        hearing = cls()
+        hearing.least, hearing.most = plain["least"], plain["most"]
+        hearing.returns = {int(place): list(map(float, sums)) for place, *sums in plain["returns"]}
+        hearing.took = list(plain["counts"])
+        unpack(plain, hearing._columns)
+        hearing._left = len(hearing._asked)
+        return hearing

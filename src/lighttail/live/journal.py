@@ -67,9 +67,8 @@ def line_of(event: Event) -> str:
     if names == PLAIN_REWARD:
         return reward_line(event["seq"], repr(event["time"]), event["kind"], event["id"], event["reward"])
     if names in (PLAIN_ASK, KEYED_ASK):
-        return ask_line(
-            event["seq"], repr(event["time"]), event["id"], event["arm"], event["by"], event.get("key")
-        )
+        fields = (event["id"], event["arm"], event["by"], event.get("key"))
+        return ask_line(event["seq"], repr(event["time"]), *fields)
     return _encode(event)
 
 
@@ -100,13 +99,17 @@ def row_of(event: Event, body: str, digest: bytes) -> Row:
     return _new(Row, (event["seq"], number, find("key"), unit, body, digest))
 
 
+def as_row(event: Event, digest: bytes) -> Row:
+    """The row of an event that follows the lines with this digest."""
+    body = line_of(event)
+    return row_of(event, body, digest_after(digest, body))
+
+
 def rows_of(events: Iterable[Event], digest: bytes) -> list[Row]:
     """The rows of events that follow the lines with this digest."""
     rows: list[Row] = []
     for event in events:
-        body = line_of(event)
-        digest = digest_after(digest, body)
-        rows.append(row_of(event, body, digest))
+        rows.append(as_row(event, rows[-1].digest if rows else digest))
     return rows
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -21,6 +21,9 @@ SEEN, HOLDOUT, FALLBACK, RETURN = 0, 1, 2, 3  # whether the policy sees a trial,
 TO_POLICY = (SEEN, RETURN)  # the policy sees these trials; a return is a later visit of a sticky unit
 _new = tuple.__new__  # faster than calling `OpenTrial`
 SMALL = 64  # closed trials that are not worth a tidying
+PARTS = ("id", "time", "place", "apart", "memo")
+Columns = dict[str, "array[Any]"]
+Trials = dict[str, npt.NDArray[Any]]
 
 
 class OpenTrial(NamedTuple):
@@ -40,6 +43,8 @@ class Ledger:
         self.memo = memo
         self._ids, self._times, self._places = array("q"), array("d"), array("q")
         self._apart, self._memos = array("b"), array("d")
+        lists = (self._ids, self._times, self._places, self._apart, self._memos)
+        self._columns: Columns = dict(zip(PARTS, lists, strict=True))
         self._alive = bytearray()
         self._first = 0  # the place in the arrays before which all trials are closed
         self._open = 0
@@ -85,12 +90,9 @@ class Ledger:
 
     def _tidy(self) -> None:
         """Drop closed trials from the arrays; the cost is shared by as many closings."""
-        alive, width = self._alive, range(self.memo)
-        self._ids = array("q", compress(self._ids, alive))
-        self._times = array("d", compress(self._times, alive))
-        self._places = array("q", compress(self._places, alive))
-        self._apart = array("b", compress(self._apart, alive))
-        self._memos = array("d", compress(self._memos, (flag for flag in alive for _ in width)))
+        memos = [flag for flag in self._alive for _ in range(self.memo)]
+        for name, values in self._columns.items():
+            leave(values, memos if name == "memo" else self._alive)
         self._alive, self._first = bytearray(b"\1" * self._open), 0
 
     def due(self, time: float, most: int) -> list[int]:
@@ -103,30 +105,13 @@ class Ledger:
                 found.append(self._ids[at])
         return found
 
-    def seen(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """The place and the id of every open trial that the policy sees, [trial, 2], and their memos."""
-        chosen = self._chosen()
-        pairs = np.column_stack([np.array(self._places), np.array(self._ids)])[chosen].astype(np.int64)
-        return pairs, np.array(self._memos).reshape(len(self._ids), self.memo)[chosen]
-
-    def _chosen(self) -> npt.NDArray[np.bool_]:
-        """Which trials of the arrays are open and seen by the policy."""
+    def seen(self) -> Trials:
+        """The open trials that the policy sees, as arrays by the names of `PARTS`."""
+        arrays: dict[str, Any] = {name: np.array(values) for name, values in self._columns.items()}
+        arrays["memo"] = arrays["memo"].reshape(len(self._ids), self.memo)
         alive = np.frombuffer(bytes(self._alive), np.int8) == 1
-        return np.asarray(alive & np.isin(np.array(self._apart), TO_POLICY))
-
-    def asked_since(self, time: float) -> int:
-        """How many open trials that the policy sees were asked after this time."""
-        return int((self.times_seen() > time).sum())
-
-    def firsts(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """The place of every open trial that the policy sees, later visits of units left out, and when the
-        trial was asked."""
-        chosen = self._chosen() & (np.array(self._apart) == SEEN)
-        return np.array(self._places, dtype=np.int64)[chosen], np.array(self._times)[chosen]
-
-    def times_seen(self) -> npt.NDArray[np.float64]:
-        """When each open trial that the policy sees was asked, in the order of `seen`."""
-        return np.array(self._times)[self._chosen()]
+        chosen = alive & np.isin(arrays["apart"], TO_POLICY)
+        return {name: values[chosen] for name, values in arrays.items()}
 
     @property
     def oldest(self) -> float | None:
@@ -140,26 +125,33 @@ class Ledger:
         """The open trials as text."""
         if len(self._ids) > self._open:
             self._tidy()
-        arrays: tuple[array[Any], ...] = (self._ids, self._times, self._places, self._apart, self._memos)
-        return {
-            name: base64.b64encode(one.tobytes()).decode("ascii")
-            for name, one in zip(PARTS, arrays, strict=True)
-        }
+        return packed(self._columns)
 
     @classmethod
     def restored(cls, memo: int, plain: dict[str, Any]) -> Ledger:
         """A ledger from what `to_plain` returned."""
-        made = cls(memo)
-        arrays: tuple[array[Any], ...] = (made._ids, made._times, made._places, made._apart, made._memos)
-        for name, one in zip(PARTS, arrays, strict=True):
-            one.frombytes(base64.b64decode(plain[name]))
-        count = len(made._ids)
-        if [len(one) for one in arrays] != [count] * 4 + [count * memo]:
+        ledger = cls(memo)
+        unpack(plain, ledger._columns)
+        count = len(ledger._ids)
+        if [len(values) for values in ledger._columns.values()] != [count] * 4 + [count * memo]:
             raise refuse("open", count, "lists of the same length")
-        made._alive = bytearray(b"\1" * count)
-        made._open = count
-        made.open_seen = sum(made._apart.count(code) for code in TO_POLICY)
-        return made
+        ledger._alive = bytearray(b"\1" * count)
+        ledger._open = count
+        ledger.open_seen = sum(ledger._apart.count(code) for code in TO_POLICY)
+        return ledger
 
 
-PARTS = ("id", "time", "place", "apart", "memo")
+def leave(values: array[Any], chosen: Iterable[Any]) -> None:
+    """Leave the chosen values in an array, which stays the same object."""
+    values[:] = array(values.typecode, compress(values, chosen))
+
+
+def packed(columns: Columns) -> dict[str, str]:
+    """Arrays as text."""
+    return {name: base64.b64encode(values.tobytes()).decode("ascii") for name, values in columns.items()}
+
+
+def unpack(plain: dict[str, str], columns: Columns) -> None:
+    """Fill empty arrays with what `packed` returned."""
+    for name, values in columns.items():
+        values.frombytes(base64.b64decode(plain[name]))

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
+from typing import Any
 
 from lighttail.live.errors import unknown
 from lighttail.live.journal import NO_DIGEST, PAGE, Event, Hint, Journal, Kept, Row, Turn, rows_of
@@ -16,21 +17,19 @@ class _Pages:
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
-        self.by_key: dict[str, list[int]] = defaultdict(list)
-        self.by_trial: dict[int, list[int]] = defaultdict(list)
-        self.by_unit: dict[str, list[int]] = defaultdict(list)
+        self.places: dict[tuple[str, Any], list[int]] = defaultdict(list)
         self.kept: Kept | None = None
         self.lock = RLock()
 
     def add(self, rows: list[Row]) -> None:
         for place, row in enumerate(rows, len(self.rows)):
-            if row.key is not None:
-                self.by_key[row.key].append(place)
-            if row.trial is not None:
-                self.by_trial[row.trial].append(place)
-            if row.unit is not None:
-                self.by_unit[row.unit].append(place)
+            for column in ("trial", "key", "unit"):
+                if (value := getattr(row, column)) is not None:
+                    self.places[column, value].append(place)
         self.rows.extend(rows)
+
+    def found(self, column: str, value: Any) -> list[Row]:
+        return [self.rows[place] for place in self.places.get((column, value), [])]
 
 
 class _MemoryTurn(Turn):
@@ -43,16 +42,15 @@ class _MemoryTurn(Turn):
         return [row.body for row in self.pages.rows[after : after + most]]
 
     def bodies_with(self, keys: list[str]) -> list[str]:
-        places = sorted(place for key in set(keys) for place in self.pages.by_key.get(key, []))
-        return [self.pages.rows[place].body for place in places]
+        rows = [row for key in set(keys) for row in self.pages.found("key", key)]
+        return [row.body for row in sorted(rows)]
 
     def bodies_of_units(self, units: list[str], after: int = 0) -> list[str]:
-        rows, places = self.pages.rows, self.pages.by_unit
-        later = ([rows[place] for place in places.get(unit, []) if place >= after] for unit in set(units))
-        return [found[0].body for found in later if found]
+        asks = ([row for row in self.pages.found("unit", unit) if row.seq > after] for unit in set(units))
+        return [later[0].body for later in asks if later]
 
     def bodies_of(self, trial: int) -> list[str]:
-        return [self.pages.rows[place].body for place in self.pages.by_trial.get(trial, [])]
+        return [row.body for row in self.pages.found("trial", trial)]
 
     def _write(self, rows: list[Row]) -> None:
         self.written.extend(rows)
@@ -102,8 +100,7 @@ class MemoryJournal(Journal):
     def stories(self, name: str, first: int, last: int) -> list[Row]:
         pages = self._of(name)
         with pages.lock:
-            places = (pages.by_trial.get(trial, []) for trial in range(first, last + 1))
-            return [pages.rows[place] for some in places for place in some]
+            return [row for trial in range(first, last + 1) for row in pages.found("trial", trial)]
 
     def snapshot(self, name: str) -> Kept | None:
         return self._of(name).kept

@@ -99,14 +99,13 @@ class Office:
     ) -> Event:
         if not isinstance(policy, str) or names_own(policy):
             raise refuse("policy", policy, "the words of a policy of lighttail, such as 'ucb:anytime:0.1'")
-        first: Event = {"seq": 1, "time": float(self.clock()), "kind": "create", "name": check_name(name)}
-        first["policy"] = policy
+        first: Event = {"seq": 1, "time": float(self.clock()), "kind": "create"}
+        first |= {"name": check_name(name), "policy": policy}
         if arms is not None:
-            names = check_names("arms", arms, 2, "a list of at least two names")
-            first["arms"] = [shown_label("arms", label) for label in names]
-            if len(set(map(str, first["arms"]))) < len(first["arms"]):
-                allowed = "names that differ as text, because names in JSON are text"
-                raise refuse("arms", first["arms"], allowed)
+            given = check_names("arms", arms, 2, "a list of at least two names")
+            labels = first["arms"] = [shown_label("arms", label) for label in given]
+            if len(set(map(str, labels))) < len(labels):
+                raise refuse("arms", labels, "names that differ as text, because names in JSON are text")
         if dim is not None:
             first["dim"] = whole("dim", dim, 1)
         first["horizon"] = None if horizon is None else whole("horizon", horizon, 1, most=EXACT)

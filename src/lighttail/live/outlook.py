@@ -20,6 +20,7 @@ from lighttail.live.alarms import MEANS
 from lighttail.live.book import Book
 from lighttail.live.errors import conflict
 from lighttail.live.hearing import WINDOW_PARTS
+from lighttail.live.ledger import SEEN, Trials
 from lighttail.live.settings import Settings
 from lighttail.online.base import Label
 from lighttail.online.player import ArmPlayer
@@ -48,7 +49,7 @@ class Wish(NamedTuple):
 class Outlook(NamedTuple):
     """What a forecast needs of an experiment, copied after event `seq`.
 
-    heard: the rewards of each arm that are evidence. told: how many rewards the policy has heard.
+    heard: the rewards of each arm that are evidence.
     first: how many arms the experiment had at its beginning. window: how long rewards take; None if there is
     no window. moment: changes with time if there is a window. drawn_from: the rewards from which means are
     drawn, if they are not `heard`.
@@ -64,7 +65,6 @@ class Outlook(NamedTuple):
     horizon: int | None
     settings: Settings
     stopped: bool
-    told: int
     first: int
     window: Window | None = None
     moment: int = 0
@@ -122,13 +122,8 @@ class Outlook(NamedTuple):
             return paths
         least = stages(100, arms)
         if arms * max(least) > MOST_DRAWN:
-            most = MOST_DRAWN // max(least)
-            raise conflict(
-                "experiment",
-                self.name,
-                f"one with at most {most:,} arms to be forecast",
-                found=f"has {arms:,}",
-            )
+            allowed = f"one with at most {MOST_DRAWN // max(least):,} arms to be forecast"
+            raise conflict("experiment", self.name, allowed, found=f"has {arms:,}")
         pulls = f"at most {MOST_PULLS:,} pulls of all paths together are simulated"
         found = f"{left:,} pulls per path are left, and {sum(stages(paths, arms)):,} paths are simulated"
         if not self._allowed(100, left):
@@ -138,21 +133,18 @@ class Outlook(NamedTuple):
 
     def _allowed(self, paths: int, left: int) -> bool:
         """Whether a forecast with this number of paths is quick and small enough."""
-        played = stages(paths, len(self.labels))
+        arms = len(self.labels)
+        played = stages(paths, arms)
         opened = len(self.start.opened) if self.window is not None else 0
-        quick = sum(played) * (left + opened) * self._weight <= MOST_PULLS
-        return quick and max(played) * len(self.labels) <= MOST_DRAWN
-
-    @property
-    def _weight(self) -> float:
-        return max(1.0, len(self.labels) / TEN)
+        quick = sum(played) * (left + opened) * max(1.0, arms / TEN) <= MOST_PULLS
+        return quick and max(played) * arms <= MOST_DRAWN
 
     def _end(self, asked: int | None) -> int:
         """The pulls at the end: those so far, if the experiment is stopped."""
+        least = max(1, self.start.rounds)
         if self.stopped:
-            return max(1, self.start.rounds)
+            return least
         if asked is not None:
-            least = max(1, self.start.rounds)
             return whole("horizon", asked, least, f", the pulls so far ({least:,})", most=EXACT)
         if self.horizon is None:
             raise refuse("horizon", None, "given, because the experiment was made without one")
@@ -170,34 +162,32 @@ def outlook(book: Book, now: float) -> Outlook:
         raise conflict("experiment", book.name, "one whose arms are all in play to be forecast", found=found)
     evidence = checked_evidence(book)
     counts, note = player.standing.arrays()
-    opened, memos = book.ledger.seen()
-    gap = book.last - player.pulls  # ids without a pull
-    opened[:, 1] = np.maximum(1, opened[:, 1] - gap)
+    trials, gap = book.ledger.seen(), book.last - player.pulls  # ids without a pull
+    opened = np.column_stack([trials["place"], np.maximum(1, trials["id"] - gap)]).astype(np.int64)
     horizon = book.first.get("horizon")
     known = np.nan if horizon is None else float(horizon)
-    start = Beginning(player.experiment.policy, known, player.pulls, counts, note, opened, memos)
-    rows = zip(*book.known(now), strict=True)
-    heard = [Heard(int(n), float(total)) for n, total in rows]
-    told, first = int(counts[1].sum()), len(book.first["arms"])
-    about = (list(book.labels or []), heard, evidence, horizon, book.settings, book.stopped, told, first)
-    made = Outlook(book.name, book.seq, book.seed, start, *about)
+    start = Beginning(player.experiment.policy, known, player.pulls, counts, note, opened, trials["memo"])
+    heard = [Heard(int(n), float(total)) for n, total in zip(*book.known(now), strict=True)]
+    first, labels = len(book.first["arms"]), list(book.labels or [])
+    facts = (labels, heard, evidence, horizon, book.settings, book.stopped, first)
+    made = Outlook(book.name, book.seq, book.seed, start, *facts)
     if book.settings.window is None:
         return made
-    pulls = pulls_per_window(book, now, book.settings.window)
-    ages = (now - book.ledger.times_seen()) / book.settings.window  # in windows
+    pulls = pulls_per_window(book, trials, now, book.settings.window)
+    ages = (now - trials["time"]) / book.settings.window  # in windows
     opened[:, 1] = player.pulls - np.floor(np.minimum(ages, 1.0) * pulls).astype(np.int64)
     coins, since = evidence == BoundedRewards(), now - book.settings.window
-    from_all = with_young(book, now, book.settings.window, heard) if coins else None
+    from_all = with_young(book, trials, ages, since, heard) if coins else None
     moment = math.floor(now / book.settings.window * MOMENTS)
     return made._replace(window=window_of(book, since, pulls, coins), moment=moment, drawn_from=from_all)
 
 
-def pulls_per_window(book: Book, now: float, window: float) -> float:
+def pulls_per_window(book: Book, trials: Trials, now: float, window: float) -> float:
     """How many pulls a window lasts: as many as were made in the last window or, if these are more, as many
     as were made per window since the beginning, because too small a number would make forecasts too hopeful.
     Two digits of the number are kept, rounded up."""
     since, age = now - window, max(now - float(book.first["time"]), 1e-9)
-    last = book.ledger.asked_since(since) + book.hearing.told_since(since)
+    last = int((trials["time"] > since).sum()) + book.hearing.told_since(since)
     return min(_rounded_up(max(float(last), book.player.pulls * window / age)), float(LONGEST))
 
 
@@ -220,25 +210,27 @@ def window_of(book: Book, since: float, pulls: float, apart: bool) -> Window:
     return Window(book.settings.default, np.floor(np.array(parts) / WINDOW_PARTS * pulls))
 
 
-def with_young(book: Book, now: float, window: float, heard: list[Heard]) -> list[Heard] | None:
+def with_young(
+    book: Book, trials: Trials, ages: Floats, since: float, heard: list[Heard]
+) -> list[Heard] | None:
     """The evidence and what young trials say about rates, by the delays of old trials; None if no old trial
-    has a reward other than the default.
+    has a reward other than the default. trials, ages: the open trials, and how old they are in windows.
 
     Let F(a) and G(a) be the chances that a success, or a failure, is told before the trial has the age a. A
     trial of this age is open with the chance (1 - G) - p (F - G), so that being open speaks against the rate
     p with the likelihood 1 - c p, c = (F - G) / (1 - G). The state of the policy depends on young trials, and
     means that ignore them would not fit this state.
     """
-    counts = book.hearing.delays(now - window).astype(np.float64)
+    counts = book.hearing.delays(since).astype(np.float64)
     if counts[1].sum() == 0.0:
         return None
     fails, wins = (np.cumsum(row) / max(1.0, row.sum()) for row in counts)
-    places, asked = book.ledger.firsts()
-    part = np.clip((now - asked) / window * WINDOW_PARTS, 0, WINDOW_PARTS - 1).astype(np.int64)
+    first = trials["apart"] == SEEN  # not a later visit of a unit
+    part = np.clip(ages[first] * WINDOW_PARTS, 0, WINDOW_PARTS - 1).astype(np.int64)
     against = np.clip((wins - fails)[:-1] / np.maximum(1e-9, 1.0 - fails[:-1]), 0.0, 1.0)
     opened = np.zeros((len(heard), WINDOW_PARTS))
-    np.add.at(opened, (places, part), 1.0)
-    times, sums = book.hearing.young(len(heard), now - window)
+    np.add.at(opened, (trials["place"][first], part), 1.0)
+    times, sums = book.hearing.young(len(heard), since)
     rows = zip(heard, times, sums, opened, strict=True)
     return [with_open(one.times + float(n), one.total + float(s), many, against) for one, n, s, many in rows]
 
@@ -297,10 +289,8 @@ def _why_no_evidence(book: Book) -> str | None:
     except BadInput as error:
         return error.sentence
     if book.rechosen:  # the policy chose again for units that stuck to a retired arm
-        return (
-            "an arm was retired, and later visits of the same units may repeat what their first visits said; "
-            "no setting helps, but another experiment without the retired arm does"
-        )
+        why = "an arm was retired, and later visits of the same units may repeat what their first visits said"
+        return f"{why}; no setting helps, but another experiment without the retired arm does"
     return None
 
 

@@ -4,17 +4,17 @@ later."""
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from lighttail.checks import BadInput, refuse
 from lighttail.live.alarms import MEANS, ON, Found, alarm_fields, is_on, verdict
-from lighttail.live.book import Book
+from lighttail.live.book import Book, Reward
 from lighttail.live.errors import conflict, unknown
-from lighttail.live.journal import Event, Row, ask_line, digest_after, event_of, line_of, reward_line, row_of
-from lighttail.live.ledger import OpenTrial
+from lighttail.live.journal import BINDING, Event, Row, as_row, ask_line, digest_after, event_of, reward_line
 from lighttail.live.requests import Ask, Change, Look, Note, Request, Served, Tell, Told
 from lighttail.live.settings import place_of
-from lighttail.live.writer import Past
+from lighttail.live.writer import Past, Stories
 from lighttail.online.base import Label
 
 _new = tuple.__new__  # faster than calling `Served`
@@ -42,8 +42,7 @@ class Round:
         self._freely = book.policy_decides
         self._units: dict[str, Label | None] = {}
         self._gone: set[Label | None] = set()  # arms that were retired in this round
-        self._stories: dict[int, list[str]] = {}  # the lines that this round adds to the story of a trial
-        self._sorted = 0  # how many rows of this round are in it
+        self._stories = Stories(self.rows)
 
     def look_up(self, requests: list[Request]) -> None:
         """Find the keys and the units of all requests in the journal, in two questions."""
@@ -71,11 +70,7 @@ class Round:
 
     def story(self, id: int) -> list[Event]:
         """All events of a trial, those of this round included."""
-        for row in self.rows[self._sorted :]:
-            if row.trial is not None:
-                self._stories.setdefault(row.trial, []).append(row.body)
-        self._sorted = len(self.rows)
-        return [*self.past.of_trial(id), *map(event_of, self._stories.get(id, []))]
+        return [*self.past.of_trial(id), *self._stories.of(id)]
 
     def play(self, request: Request) -> Any:
         """The answer to a request. Raises BadInput if it is refused."""
@@ -88,9 +83,9 @@ class Round:
             return self._look(request)
         if isinstance(request, Note):
             return self._note(request)
-        made = self._change(request) if isinstance(request, Change) else self._weigh(request.found)  # type: ignore[union-attr]
+        answer = self._change(request) if isinstance(request, Change) else self._weigh(request.chance)  # type: ignore[union-attr]
         self._freely = self.book.policy_decides
-        return made
+        return answer
 
     def _enter(self, event: Event) -> None:
         self.book.enter(event, self.story)
@@ -98,9 +93,9 @@ class Round:
 
     def _keep(self, event: Event) -> None:
         """Make the row of an event that was entered."""
-        body = line_of(event)
-        self._digest = digest_after(self._digest, body)
-        self.rows.append(row_of(event, body, self._digest))
+        row = as_row(event, self._digest)
+        self._digest = row.digest
+        self.rows.append(row)
 
     def _keep_plain(self, seq: int, id: int, key: str | None, body: str) -> None:
         """Make the row of an event that was entered and has a trial, and no unit."""
@@ -157,8 +152,7 @@ class Round:
 
     def _check_ask(self, ask: Ask) -> None:
         book = self.book
-        if book.stopped:
-            raise conflict("experiment", book.name, "one that was not stopped", found="was stopped for good")
+        self._check_not_stopped()
         if book.settings.needs_unit and ask.unit is None:
             why = "sticky" if book.settings.sticky else "holdout"
             raise refuse("unit", None, f"given, because the experiment has the setting {why}")
@@ -170,12 +164,10 @@ class Round:
     def _pull(self, ask: Ask, more: Event) -> Event:
         by, arm = self._decided(ask.unit)
         book = self.book
-        id = str(book.last + 1)
-        event: Event = {
-            "seq": book.seq + 1, "time": self.now, "kind": "ask", "id": id, "arm": arm, "by": by, **more
-        }  # fmt: skip
+        event: Event = {"seq": book.seq + 1, "time": self.now, "kind": "ask", "id": str(book.last + 1)}
+        event |= {"arm": arm, "by": by, **more}
         self._enter(event)  # writes the arm if the policy chooses it
-        if ask.unit is not None and by in ("policy", "floor") and self.book.settings.sticky:
+        if ask.unit is not None and by in BINDING and book.settings.sticky:
             self._units[ask.unit] = event["arm"]
         return event
 
@@ -185,9 +177,8 @@ class Round:
         labels = book.labels
         if labels is None:
             if book.paused:
-                raise conflict(
-                    "experiment", book.name, "resumed first", found="is paused and has no fall-back"
-                )
+                found = "is paused and has no fall-back"
+                raise conflict("experiment", book.name, "resumed first", found=found)
             return "policy", None
         if rails.holdout is not None and unit is not None and rails.in_holdout(book.name, unit):
             return "holdout", labels[rails.holdout[0]]
@@ -215,18 +206,15 @@ class Round:
     def _tell_all(self, tell: Tell) -> Told:
         counted = repeated = late = 0
         given: dict[int, float] = {}
-        heard: list[tuple[str, int, float, OpenTrial | None]] = []
+        heard: list[Reward] = []
         for id, written, reward in tell.rewards:
             if id is None or id > self.book.last:
-                allowed = (
-                    f"the id of a trial that was asked (1 to {self.book.last})" if self.book.last else NONE
-                )
-                raise unknown("id", written, allowed)
+                so_far = f"1 to {self.book.last}" if self.book.last else "no trial was asked yet"
+                raise unknown("id", written, f"the id of a trial that was asked ({so_far})")
             if id in given:
                 if given[id] != reward:
-                    raise conflict(
-                        "reward", reward, f"{given[id]!r}, as before in the same list for trial {id}"
-                    )
+                    allowed = f"{given[id]!r}, as before in the same list for trial {id}"
+                    raise conflict("reward", reward, allowed)
                 repeated += 1
                 continue
             given[id] = reward
@@ -237,81 +225,73 @@ class Round:
             repeated += kind is None
             if kind is not None:
                 self.book.settings.check_reward(reward)
-                heard.append((kind, id, reward, trial))
+                heard.append((self._made(kind, {"id": str(id), "reward": reward}, len(heard)), trial))
         self._hear(heard)
         return Told(counted, repeated, late)
 
     def _kind_of(self, id: int, reward: float) -> str | None:
         """The kind of event that a reward of a closed trial makes; None if it is known. Raises Refused if it
         contradicts, without the reward that is known: whoever may tell may not read."""
-        past = [event for event in self.story(id) if event["kind"] != "ask"]
-        if past and past[-1]["kind"] == "default":
+        last = self.story(id)[-1]
+        if last["kind"] == "default":
             return "amend" if self.book.settings.late == "amend" else "late"
-        if past[-1]["reward"] != reward:
+        if last["reward"] != reward:
             raise conflict("reward", reward, f"the reward that was told before for trial {id}")
         return None
 
-    def _hear(self, heard: list[tuple[str, int, float, OpenTrial | None]]) -> None:
+    def _hear(self, heard: list[Reward]) -> None:
         """Enter rewards, all or none."""
-        made = [
-            self._made(kind, {"id": str(id), "reward": reward}, place)
-            for place, (kind, id, reward, _) in enumerate(heard)
-        ]
-        self.book.hear(made, self.story, [trial for _, _, _, trial in heard])
-        for event in made:
+        self.book.hear(heard, self.story)
+        for event, _ in heard:
             self._keep(event)
 
     def close_due(self) -> int:
         """Close trials that were open for longer than the window; how many. At most `MOST_CLOSED` at once."""
-        rails = self.book.settings
+        rails, closed = self.book.settings, 0
         if rails.window is None:
             return 0
-        ledger = self.book.ledger
-        due = ledger.due(self.now - rails.window, MOST_CLOSED)
-        closing: list[tuple[str, int, float, OpenTrial | None]] = [
-            ("default", id, rails.default, ledger.find(id)) for id in due
-        ]
+        due = self.book.ledger.due(self.now - rails.window, MOST_CLOSED)
         try:
-            self._hear(closing)
+            self._hear([self._defaulted(id, place) for place, id in enumerate(due)])
         except BadInput:  # the policy could not go on with one of them: it stays open
-            return sum(map(self._closed, closing))
+            for id in due:
+                with suppress(BadInput):
+                    self._hear([self._defaulted(id)])
+                    closed += 1
+            return closed
         return len(due)
 
-    def _closed(self, one: tuple[str, int, float, OpenTrial | None]) -> int:
-        try:
-            self._hear([one])
-        except BadInput:
-            return 0
-        return 1
+    def _defaulted(self, id: int, after: int = 0) -> Reward:
+        event = self._made("default", {"id": str(id), "reward": self.book.settings.default}, after)
+        return event, self.book.ledger.find(id)
 
     # Everything else
 
     def _change(self, change: Change) -> bool:
         """Whether anything changed: a repeated request writes nothing."""
         book = self.book
-        if change.kind in ("pause", "resume"):
-            if book.stopped:
-                raise conflict(
-                    "experiment", book.name, "one that was not stopped", found="was stopped for good"
-                )
-            if book.paused == (change.kind == "pause"):
-                return False
-        if (change.kind == "stop" and book.stopped) or (
-            change.kind == "settings" and change.fields["settings"] == book.settings.plain
-        ):
-            return False
         if change.kind in ("add", "retire"):
             return self._change_arms(change.kind, change.fields["arm"])
+        if change.kind in ("pause", "resume"):
+            self._check_not_stopped()
+        done = {"pause": book.paused, "resume": not book.paused, "stop": book.stopped}
+        done["settings"] = change.fields.get("settings") == book.settings.plain
+        if done.get(change.kind):
+            return False
         if change.kind == "settings":
             book.read(change.fields["settings"]).check_new(book.first.get("horizon"))
         self._enter(self._made(change.kind, change.fields))
         return True
 
+    def _check_not_stopped(self) -> None:
+        if self.book.stopped:
+            allowed, found = "one that was not stopped", "was stopped for good"
+            raise conflict("experiment", self.book.name, allowed, found=found)
+
     def _change_arms(self, kind: str, arm: Label) -> bool:
         """Let an arm join or leave; False if it is so already."""
         book, labels = self.book, self.book.labels or []
-        if book.stopped:
-            raise conflict("experiment", book.name, "one that was not stopped", found="was stopped for good")
+        self._check_not_stopped()
         if not labels:
             book.player.add(arm)  # refuses
         same = [place for place, label in enumerate(labels) if str(label) == str(arm)]
@@ -320,10 +300,8 @@ class Round:
             if labels.index(arm) in book.retired:
                 return False
             if len(labels) - len(book.retired) <= 2:
-                more = "; pause or stop the experiment instead"
-                raise conflict(
-                    "arm", arm, "one of at least three", found="is one of two arms in play", more=more
-                )
+                found, more = "is one of two arms in play", "; pause or stop the experiment instead"
+                raise conflict("arm", arm, "one of at least three", found=found, more=more)
         elif same and (labels[same[0]] != arm or same[0] in book.retired):
             raise conflict("arm", arm, "a name that no arm has, and had", found="was the name of one")
         elif same:
@@ -333,18 +311,18 @@ class Round:
             self._gone.add(arm)
         return True
 
-    def _weigh(self, found: Found) -> Event | None:
+    def _weigh(self, chance: Found) -> Event | None:
         """Write an alarm, and the pause that it calls for, if the forecast changes the state; the event of
         the alarm, or None. Another server may have done so before."""
         book, risk = self.book, self.book.settings.risk
-        if risk != found.risk or risk is None or book.stopped:
+        if risk != chance.risk or risk is None or book.stopped:
             return None
-        if book.alarm is not None and found.seq < book.alarm["after"]:  # a newer forecast has decided
+        if book.alarm is not None and chance.seq < book.alarm["after"]:  # a newer forecast has decided
             return None
-        state = verdict(risk["chance"], found.low, found.high, is_on(book.alarm))
+        state = verdict(risk["chance"], chance.low, chance.high, is_on(book.alarm))
         if state is None:
             return None
-        made = [self._made("alarm", alarm_fields(found, state))]
+        made = [self._made("alarm", alarm_fields(chance, state))]
         if state == ON and risk["then"] == "pause" and not book.paused:
             made.append(self._made("pause", {"by": "alarm"}, 1))
         for event in made:
@@ -364,14 +342,11 @@ class Round:
     def _look(self, look: Look) -> Any:
         if look.what == "summary":
             return self.book.summary()
-        if look.what == "outlook":
-            from lighttail.live.outlook import outlook  # what it imports is slow to import
+        if look.what in ("outlook", "heard"):
+            from lighttail.live import outlook  # what it imports is slow to import
 
-            return outlook(self.book, self.now)
-        if look.what == "heard":
-            from lighttail.live.outlook import known_of
-
-            return known_of(self.book, self.now)
+            read = outlook.outlook if look.what == "outlook" else outlook.known_of
+            return read(self.book, self.now)
         if look.what == "risk":
             risk = None if self.book.stopped else self.book.settings.risk
             return risk, 0 if risk is None else int(sum(self.book.known(self.now)[0]))
@@ -384,7 +359,6 @@ def same_json(one: Any, other: Any) -> bool:
 
 
 COUNTED = Told(1, 0, 0)
-NONE = "the id of a trial that was asked (no trial was asked yet)"
 
 
 def served(event: Event, linear: bool) -> Served:

@@ -81,29 +81,19 @@ def _psycopg() -> Any:
     try:
         import psycopg
     except ImportError:
-        raise refuse(
-            "store",
-            "postgresql://...",
-            "a SQLite file",
-            more=": pip install 'lighttail[serve]' for PostgreSQL",
-        ) from None
+        more = ": pip install 'lighttail[serve]' for PostgreSQL"
+        raise refuse("store", "postgresql://...", "a SQLite file", more=more) from None
     return psycopg
 
 
 class _PostgresTurn(Turn):
     """hint, hinted: what came with the lock, as rows of `HINTED`; it holds until something is written."""
 
-    def __init__(
-        self,
-        link: Any,
-        found: Any,
-        hint: Hint | None = None,
-        hinted: list[tuple[int, int, str]] | None = None,
-    ) -> None:
-        self.link, (self.number, self.last, digest) = link, found
+    def __init__(self, link: Any, head: Any, hint: Hint | None = None, hinted: Any = ()) -> None:
+        self.link, (self.number, self.last, digest) = link, head
         self.digest = bytes(digest)
         self._rows: list[Row] = []  # what is to be written
-        self._hint, self._hinted = hint, sorted(hinted or ())
+        self._hint, self._hinted = hint, sorted(hinted)
 
     def _found(self, where: str, *values: Any) -> list[str]:
         self.flush()
@@ -112,7 +102,7 @@ class _PostgresTurn(Turn):
 
     def bodies(self, after: int, most: int) -> list[str]:
         if self._hint is not None and (after, most) == (self._hint.after, PAGE):
-            return [body for part, _, body in self._hinted if part == NEW]
+            return [body for which, _, body in self._hinted if which == NEW]
         return self._found("seq > %s ORDER BY seq LIMIT %s", after, most)
 
     def bodies_with(self, keys: list[str]) -> list[str]:
@@ -120,7 +110,7 @@ class _PostgresTurn(Turn):
             return self._found("key = ANY(%s) ORDER BY seq", keys)
         more = list(set(keys) - self._hint.keys)  # of requests that came while the lock was waited for
         found = self._found("key = ANY(%s) ORDER BY seq", more) if more else []
-        return [body for part, _, body in self._hinted if part == KEYED] + found
+        return [body for which, _, body in self._hinted if which == KEYED] + found
 
     def bodies_of_units(self, units: list[str], after: int = 0) -> list[str]:
         which = "WHERE experiment = %s AND unit = ANY(%s) AND seq > %s GROUP BY unit"
@@ -159,8 +149,8 @@ class PostgresReader(TableReader):
             self._begin()
         except self._psycopg.Error as error:
             self.close()
-            why = f": {_reason(error)}"
-            raise refuse("store", "postgresql://...", self.fit, found="is not", more=why) from None
+            more = f": {_reason(error)}"
+            raise refuse("store", "postgresql://...", self.fit, found="is not", more=more) from None
         except BaseException:
             self.close()
             raise
@@ -169,10 +159,10 @@ class PostgresReader(TableReader):
         with self._link() as link:
             self._check_format(link.execute("SELECT format FROM lighttail_format").fetchall())
 
-    def _check_format(self, found: list[Any]) -> None:
-        if found != [(FORMAT,)]:
-            have = f"is of format {found[0][0]}" if found else "has none"
-            raise refuse("store", "the database", f"of format {FORMAT}", found=have)
+    def _check_format(self, formats: list[Any]) -> None:
+        if formats != [(FORMAT,)]:
+            found = f"is of format {formats[0][0]}" if formats else "has none"
+            raise refuse("store", "the database", f"of format {FORMAT}", found=found)
 
     def _connected(self) -> Any:
         link = self._psycopg.connect(self._address, **PATIENCE)
@@ -257,9 +247,8 @@ class PostgresJournal(PostgresReader, Journal):
         with self._link() as link:
             link.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
             link.execute(TABLES)
-            found = link.execute("SELECT format FROM lighttail_format").fetchall()
-            if found:
-                self._check_format(found)
+            if formats := link.execute("SELECT format FROM lighttail_format").fetchall():
+                self._check_format(formats)
             else:
                 link.execute("INSERT INTO lighttail_format VALUES (%s)", (FORMAT,))
 
@@ -270,7 +259,7 @@ class PostgresJournal(PostgresReader, Journal):
             found = link.execute(query, (name, NO_DIGEST)).fetchone()
             if found is None:
                 return False
-            turn = _PostgresTurn(link, (found[0], 0, NO_DIGEST))
+            turn = _PostgresTurn(link, (*found, 0, NO_DIGEST))
             turn.append(0, [event])
             turn.flush()
             return True

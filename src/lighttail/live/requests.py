@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from numbers import Integral
@@ -66,7 +67,7 @@ class Change(NamedTuple):
 class Weigh(NamedTuple):
     """What a forecast found for the risk budget: an alarm begins, is over, or stays as it is."""
 
-    found: Found
+    chance: Found
 
 
 class Note(NamedTuple):
@@ -208,15 +209,12 @@ class Ticket:
 
 def finish(tickets: Iterable[Ticket]) -> None:
     """Wake those who wait for these tickets, whose answers are on disk or whose errors are final."""
-    called: dict[Then, list[Ticket]] = {}
+    called: defaultdict[Then, list[Ticket]] = defaultdict(list)
     for ticket in tickets:
         if ticket._done is not None:
             ticket._done.release()
         if (then := ticket.then) is not None:
-            if then in called:
-                called[then].append(ticket)
-            else:
-                called[then] = [ticket]
+            called[then].append(ticket)
     for then, done in called.items():
         with suppress(Exception):  # the caller's mistake must not end the desk
             then(done)

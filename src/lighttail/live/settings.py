@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 from typing import Any
 
@@ -88,8 +88,7 @@ class Settings:
             check_loss("settings.risk.loss", self.risk["loss"], horizon * (high - low), horizon, said)
 
     def in_holdout(self, experiment: str, unit: str) -> bool:
-        """Whether a unit is in the holdout: a hash of unit and experiment decides, so nothing is
-        remembered."""
+        """Whether a unit is in the holdout: a hash decides, so nothing is remembered."""
         return self.holdout is not None and drawn("holdout", experiment, unit) < self.holdout[1]
 
     def floor(self, seed: int, id: int) -> int | None:
@@ -105,7 +104,7 @@ class Settings:
         return None
 
 
-NAMES = tuple(one.name for one in fields(Settings) if one.name != "plain")
+NAMES = tuple(setting.name for setting in fields(Settings) if setting.name != "plain")
 
 
 def drawn(*words: str) -> float:
@@ -132,26 +131,26 @@ def read_settings(value: Any, labels: Sequence[Label] | None, player: Player) ->
         if labels is None and name not in FOR_ALL:
             raise refuse(f"settings.{name}", value[name], "left out if the actions change at every ask")
     given = {name: entry for name, entry in value.items() if entry is not None}
-    made = _window(Settings(), given, player)
+    checked = _window(given, player)
     if labels is not None:
-        made = _arms(made, given, labels, player)
+        checked |= _arms(given, labels, player)
     if "risk" in given:
-        made = replace(made, risk=_risk(given["risk"]))
+        checked["risk"] = _risk(given["risk"])
         if player.experiment.horizon is None:
             raise refuse("settings.risk", given["risk"], "left out if the experiment has no horizon")
     if "rewards" in given:
-        made = replace(made, rewards=_rewards(given["rewards"]))
+        checked["rewards"] = _rewards(given["rewards"])
     if "means" in given:
-        made = replace(made, means=_rising("settings.means", given["means"]))
-    return replace(made, plain=given)
+        checked["means"] = _rising("settings.means", given["means"])
+    return Settings(**checked, plain=given)
 
 
-def _window(made: Settings, given: dict[str, Any], player: Player) -> Settings:
+def _window(given: dict[str, Any], player: Player) -> dict[str, Any]:
     if "window" not in given:
         for name in ("default", "late"):
             if name in given:
                 raise refuse(f"settings.{name}", given[name], "left out without settings.window")
-        return made
+        return {}
     window = positive("settings.window", given["window"])
     if "default" not in given:
         allowed = "the reward of a trial that is open for too long; settings.window needs one"
@@ -161,48 +160,46 @@ def _window(made: Settings, given: dict[str, Any], player: Player) -> Settings:
     late = one_of("settings.late", given.get("late", "ignore"), LATE)
     if late == "amend":
         player.standing.check_amends()
-    return replace(made, window=window, default=reward, late=late)
+    return {"window": window, "default": reward, "late": late}
 
 
-def _arms(made: Settings, given: dict[str, Any], labels: Sequence[Label], player: Player) -> Settings:
-    shares = _shares(given.get("shares", {}), labels)
+def _arms(given: dict[str, Any], labels: Sequence[Label], player: Player) -> dict[str, Any]:
     sticky = given.get("sticky", False)
+    checked: dict[str, Any] = {"shares": _shares(given.get("shares", {}), labels), "sticky": sticky}
     if not isinstance(sticky, bool):
         raise refuse("settings.sticky", sticky, "true or false")
-    if shares or sticky:
+    if checked["shares"] or sticky:
         player.standing.check_takes()
-    holdout = None
     if "holdout" in given:
         parts = fields_of("settings.holdout", given["holdout"], ("arm", "share"))
         share = fraction("settings.holdout.share", parts["share"])
-        holdout = (place_of("settings.holdout.arm", parts["arm"], labels), share)
-    fallback = place_of("settings.fallback", given["fallback"], labels) if "fallback" in given else 0
-    return replace(made, shares=shares, sticky=sticky, holdout=holdout, fallback=fallback)
+        checked["holdout"] = (place_of("settings.holdout.arm", parts["arm"], labels), share)
+    if "fallback" in given:
+        checked["fallback"] = place_of("settings.fallback", given["fallback"], labels)
+    return checked
 
 
 def _shares(value: Any, labels: Sequence[Label]) -> tuple[tuple[int, float], ...]:
     if not isinstance(value, dict):
         raise refuse("settings.shares", value, "an object with a share per arm, such as {'control': 0.05}")
-    found: dict[int, float] = {}
+    shares: dict[int, float] = {}
     known: dict[Label, int] = {str(label): place for place, label in enumerate(labels)}
     known |= {label: place for place, label in enumerate(labels)}  # text comes before a number that reads so
     for name, share in value.items():
         quick = known.get(name) if isinstance(name, str) else None
         place = place_of("an arm of settings.shares", name, labels) if quick is None else quick
-        if place in found:
+        if place in shares:
             raise refuse("an arm of settings.shares", name, "named once")
-        found[place] = fraction(f"settings.shares.{name}", share)
-    if math.fsum(found.values()) > 1.0:
-        raise refuse("the sum of settings.shares", math.fsum(found.values()), "at most 1")
-    return tuple(sorted(found.items()))
+        shares[place] = fraction(f"settings.shares.{name}", share)
+    if math.fsum(shares.values()) > 1.0:
+        raise refuse("the sum of settings.shares", math.fsum(shares.values()), "at most 1")
+    return tuple(sorted(shares.items()))
 
 
 def _risk(value: Any) -> dict[str, Any]:
     parts = fields_of("settings.risk", value, ("loss", "chance", "then"))
-    loss, chance = (
-        positive("settings.risk.loss", parts["loss"]),
-        fraction("settings.risk.chance", parts["chance"]),
-    )
+    loss = positive("settings.risk.loss", parts["loss"])
+    chance = fraction("settings.risk.chance", parts["chance"])
     return {"loss": loss, "chance": chance, "then": one_of("settings.risk.then", parts["then"], THEN)}
 
 

@@ -59,7 +59,7 @@ def _insert(rows: int) -> str:
 # Statements that insert many rows at once. Python hands the processor to another thread at every step of
 # SQLite and must wait to get it back, so that one row per step would take longer while callers are busy. Up
 # to 256 rows take at most two steps, by few enough statements that Python keeps all of them prepared.
-INSERTS = [(size, _insert(size)) for size in (*range(256, 0, -16), *range(15, 0, -1))]
+INSERTS = [(rows, _insert(rows)) for rows in (*range(256, 0, -16), *range(15, 0, -1))]
 MARKS = ("application_id", "user_version")
 # However many values there are, one statement is prepared. No value has a NUL or half of a surrogate pair,
 # which JSON in SQLite cannot give back (`lighttail.live.requests.text_of`).
@@ -70,13 +70,6 @@ Look = Callable[[str, tuple[Any, ...]], Iterable[tuple[Any, ...]]]
 def _text(raw: bytes) -> str:
     """The text of a reader, also if its bytes were damaged: the digest says so in better words."""
     return raw.decode("utf-8", "replace")
-
-
-def _check_marks(path: Path, known: int, version: int) -> None:
-    if known != APPLICATION:
-        raise refuse("store", str(path), "a journal of lighttail or a file that does not exist")
-    if version != FORMAT:
-        raise refuse("store", str(path), f"of format {FORMAT}", found=f"is of format {version}")
 
 
 def _check_json() -> None:
@@ -134,11 +127,11 @@ def written(link: sqlite3.Connection, number: int, last: int, digest: bytes, row
     if link.execute(move, (rows[-1].seq, rows[-1].digest, number, last, digest)).rowcount != 1:
         raise conflict("expected", last, "the number of the last event", found="is not")
     first = 0
-    for size, statement in INSERTS:
-        while len(rows) - first >= size:
-            values = chain.from_iterable(rows[first : first + size])
+    for count, statement in INSERTS:
+        while len(rows) - first >= count:
+            values = chain.from_iterable(rows[first : first + count])
             link.execute(statement, (number, *values))
-            first += size
+            first += count
 
 
 class SqliteReader(TableReader):
@@ -147,20 +140,24 @@ class SqliteReader(TableReader):
     def __init__(self, path: Any) -> None:
         self.path = Path(os.path.realpath(file_path("store", path)))
         if not self.path.is_file():
-            raise refuse(
-                "store", str(self.path), "a journal of lighttail", found=f"{shown(str(self.path))} is no file"
-            )
+            found = f"{shown(str(self.path))} is no file"
+            raise refuse("store", str(self.path), "a journal of lighttail", found=found)
         try:
             with closing(self._reading()) as link:
-                known, version = (link.execute(f"PRAGMA {one}").fetchone()[0] for one in MARKS)
+                self._check_marks(link)
         except sqlite3.Error as error:
             raise refuse("store", str(self.path), "a journal of lighttail", more=f": {error}") from None
-        _check_marks(self.path, known, version)
+
+    def _check_marks(self, link: sqlite3.Connection) -> None:
+        known, version = (link.execute(f"PRAGMA {mark}").fetchone()[0] for mark in MARKS)
+        if known != APPLICATION:
+            raise refuse("store", str(self.path), "a journal of lighttail or a file that does not exist")
+        if version != FORMAT:
+            raise refuse("store", str(self.path), f"of format {FORMAT}", found=f"is of format {version}")
 
     def _reading(self) -> sqlite3.Connection:
-        link = sqlite3.connect(
-            f"{self.path.as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
-        )
+        address = f"{self.path.as_uri()}?mode=ro"
+        link = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
         link.text_factory = _text
         return link
 
@@ -212,10 +209,9 @@ class SqliteJournal(SqliteReader, Journal):
     def _connected(self) -> sqlite3.Connection:
         try:
             link = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-            known, version = (link.execute(f"PRAGMA {one}").fetchone()[0] for one in MARKS)
             (tables,) = link.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
             if tables:
-                _check_marks(self.path, known, version)
+                self._check_marks(link)
             link.execute("PRAGMA journal_mode = WAL")
             link.execute("PRAGMA synchronous = FULL")
             marks = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};"
@@ -226,25 +222,15 @@ class SqliteJournal(SqliteReader, Journal):
         return link
 
     def create(self, name: str, event: Event) -> bool:
-        with self._lock, self._mapped():
+        query = """INSERT INTO experiments (name, seq, digest) VALUES (?, 0, ?)
+            ON CONFLICT (name) DO NOTHING"""
+        with self._committed():
             self._link.execute("BEGIN IMMEDIATE")
-            try:
-                if self._link.execute("SELECT 1 FROM experiments WHERE name = ?", (name,)).fetchone():
-                    self._link.execute("ROLLBACK")
-                    return False
-                made = self._link.execute("INSERT INTO experiments VALUES (NULL, ?, 0, ?)", (name, NO_DIGEST))
-                turn = _SqliteTurn(self._link, int(made.lastrowid or 0), 0, NO_DIGEST)
-                turn.append(0, [event])
-                self._link.execute("COMMIT")
-            except BaseException:
-                self._rolled_back()
-                raise
+            made = self._link.execute(query, (name, NO_DIGEST))
+            if made.rowcount == 0:
+                return False
+            _SqliteTurn(self._link, int(made.lastrowid or 0), 0, NO_DIGEST).append(0, [event])
             return True
-
-    def _rolled_back(self) -> None:
-        with suppress(sqlite3.Error):
-            if self._link.in_transaction:
-                self._link.execute("ROLLBACK")
 
     @contextmanager
     def turn(self, name: str, hint: Hint | None = None) -> Iterator[Turn]:
@@ -272,7 +258,9 @@ class SqliteJournal(SqliteReader, Journal):
                 if self._link.in_transaction:
                     self._link.execute("COMMIT")
             except BaseException:
-                self._rolled_back()
+                with suppress(sqlite3.Error):
+                    if self._link.in_transaction:
+                        self._link.execute("ROLLBACK")
                 raise
 
     def _turn_of(self, name: str) -> _SqliteTurn:
@@ -308,9 +296,8 @@ class SqliteJournal(SqliteReader, Journal):
 def _locked(path: Path) -> Any:
     """The open lock file of a journal. The system lets go of the lock when the process ends, however it
     ends."""
-    place = path.with_name(f"{path.name}.lock")
     try:
-        held = place.open("a")
+        held = path.with_name(f"{path.name}.lock").open("a")
     except OSError as error:
         why = f": {error.strerror}"
         raise refuse("store", str(path), "a file in a folder that can be written", more=why) from None
@@ -318,8 +305,7 @@ def _locked(path: Path) -> Any:
         lock_alone(held)
     except OSError:
         held.close()
+        fit = "a file that no other server uses"
         more = "; several servers can share a PostgreSQL database: --store postgresql://..."
-        raise refuse(
-            "store", str(path), "a file that no other server uses", found="is in use", more=more
-        ) from None
+        raise refuse("store", str(path), fit, found="is in use", more=more) from None
     return held

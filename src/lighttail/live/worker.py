@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 from lighttail.checks import BadInput
 from lighttail.live.errors import unavailable
 
+IDLE = 0.5  # seconds without work after which a thread ends
 Item = TypeVar("Item")
 Wake = Callable[[], None]
 

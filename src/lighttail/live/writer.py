@@ -11,9 +11,8 @@ from queue import Empty
 
 from lighttail.live.journal import Event, Finder, Journal, Kept, Row, check_numbers, event_of
 from lighttail.live.requests import Ticket, finish
-from lighttail.live.worker import Worker
+from lighttail.live.worker import IDLE, Worker
 
-IDLE = 0.5  # seconds without work after which the thread ends
 MOST_GROUPS = 64  # per commit
 
 
@@ -31,16 +30,15 @@ class Group:
         self.tickets: list[Ticket] = []
         self.rows: list[Row] = []
         self.keys: dict[str, list[str]] = {}
-        self.kept: Kept | None = None
+        self.snapshot: Kept | None = None
         self.error: Exception | None = None
         self.took, self.waiting = 0.0, 0
-        self._stories: dict[int, list[str]] | None = None
+        self.stories = Stories(self.rows)
 
     def add(self, rows: list[Row]) -> None:
         """Append the rows of events. Raises ValueError if they do not follow the events before."""
         check_numbers(rows, self.after + len(self.rows))
         self.rows += rows
-        self._stories = None
 
     @property
     def end(self) -> bytes:
@@ -51,14 +49,22 @@ class Group:
         """The group whose events follow."""
         return Group(self.name, self.landed, self.after + len(self.rows), self.end)
 
-    def story(self, trial: int) -> list[Event]:
-        """The events of a trial. They are sorted when somebody asks first, which is seldom."""
-        if self._stories is None:
-            self._stories = {}
-            for row in self.rows:
-                if row.trial is not None:
-                    self._stories.setdefault(row.trial, []).append(row.body)
-        return [event_of(body) for body in self._stories.get(trial, [])]
+
+class Stories:
+    """The events of each trial in rows to which others are appended. The rows are sorted when somebody asks,
+    which is seldom."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows, self._sorted = rows, 0
+        self._lines: dict[int, list[str]] = {}
+
+    def of(self, trial: int) -> list[Event]:
+        """The events of a trial, in their order."""
+        for row in self._rows[self._sorted :]:
+            if row.trial is not None:
+                self._lines.setdefault(row.trial, []).append(row.body)
+        self._sorted = len(self._rows)
+        return [event_of(body) for body in self._lines.get(trial, [])]
 
 
 class Past:
@@ -97,7 +103,7 @@ class Past:
         found = [event_of(body) for body in self._journal.bodies_of(id)]
         last = found[-1]["seq"] if found else 0
         for group in self._groups:
-            found += [event for event in group.story(id) if event["seq"] > last]
+            found += [event for event in group.stories.of(id) if event["seq"] > last]
         return found
 
 
@@ -120,19 +126,18 @@ class Writer:
         self._worker.join()
 
     def _work(self) -> None:
-        queue, groups = self._worker.queue, list[Group]()
+        queue = self._worker.queue
         while True:
             try:
                 groups = [queue.get(timeout=IDLE)]
+            except Empty:
+                if self._worker.left():
+                    return
+                continue
+            with suppress(Empty):
                 while len(groups) < MOST_GROUPS:
                     groups.append(queue.get_nowait())
-            except Empty:
-                if not groups:
-                    if self._worker.left():
-                        return
-                    continue
             self._write(groups)
-            groups = []
 
     def _write(self, groups: list[Group]) -> None:
         begun = time.monotonic()
@@ -151,6 +156,6 @@ class Writer:
             if group.error is None:
                 finish(group.tickets)
         for group in groups:
-            if group.error is None and group.kept is not None:
+            if group.error is None and group.snapshot is not None:
                 with suppress(Exception):  # a snapshot only saves time
-                    self.journal.keep(group.name, group.kept)
+                    self.journal.keep(group.name, group.snapshot)
