@@ -218,7 +218,7 @@ class Reader(ABC):
         return [(row.body, row.digest) for row in self.rows(name, after, most)]
 
     def check(self) -> None:
-        """Raise Damaged if the place where the journal is kept finds a fault with itself."""
+        """Raise Damaged if what keeps the journal finds a fault with itself."""
         return
 
 

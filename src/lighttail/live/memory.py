@@ -18,7 +18,7 @@ class _Pages:
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.places: dict[tuple[str, Any], list[int]] = defaultdict(list)
-        self.kept: Kept | None = None
+        self.snapshot: Kept | None = None
         self.lock = RLock()
 
     def add(self, rows: list[Row]) -> None:
@@ -28,7 +28,7 @@ class _Pages:
                     self.places[column, value].append(place)
         self.rows.extend(rows)
 
-    def found(self, column: str, value: Any) -> list[Row]:
+    def rows_with(self, column: str, value: Any) -> list[Row]:
         return [self.rows[place] for place in self.places.get((column, value), [])]
 
 
@@ -42,15 +42,15 @@ class _MemoryTurn(Turn):
         return [row.body for row in self.pages.rows[after : after + most]]
 
     def bodies_with(self, keys: list[str]) -> list[str]:
-        rows = [row for key in set(keys) for row in self.pages.found("key", key)]
+        rows = [row for key in set(keys) for row in self.pages.rows_with("key", key)]
         return [row.body for row in sorted(rows)]
 
     def bodies_of_units(self, units: list[str], after: int = 0) -> list[str]:
-        asks = ([row for row in self.pages.found("unit", unit) if row.seq > after] for unit in set(units))
+        asks = ([row for row in self.pages.rows_with("unit", unit) if row.seq > after] for unit in set(units))
         return [later[0].body for later in asks if later]
 
     def bodies_of(self, trial: int) -> list[str]:
-        return [row.body for row in self.pages.found("trial", trial)]
+        return [row.body for row in self.pages.rows_with("trial", trial)]
 
     def _write(self, rows: list[Row]) -> None:
         self.written.extend(rows)
@@ -100,13 +100,13 @@ class MemoryJournal(Journal):
     def stories(self, name: str, first: int, last: int) -> list[Row]:
         pages = self._of(name)
         with pages.lock:
-            return [row for trial in range(first, last + 1) for row in pages.found("trial", trial)]
+            return [row for trial in range(first, last + 1) for row in pages.rows_with("trial", trial)]
 
     def snapshot(self, name: str) -> Kept | None:
-        return self._of(name).kept
+        return self._of(name).snapshot
 
     def keep(self, name: str, kept: Kept) -> None:
-        self._of(name).kept = kept
+        self._of(name).snapshot = kept
 
     def close(self) -> None:
         """Nothing is to be ended."""

@@ -353,9 +353,9 @@ class Round:
         return self.book.state() if look.what == "state" else None
 
 
-def same_json(one: Any, other: Any) -> bool:
+def same_json(first: Any, second: Any) -> bool:
     """Whether two values are the same in JSON, where 1 and true differ."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
 
 
 COUNTED = Told(1, 0, 0)

@@ -130,52 +130,52 @@ def read_settings(value: Any, labels: Sequence[Label] | None, player: Player) ->
         known_word("the name of a setting", name, NAMES)
         if labels is None and name not in FOR_ALL:
             raise refuse(f"settings.{name}", value[name], "left out if the actions change at every ask")
-    given = {name: entry for name, entry in value.items() if entry is not None}
-    checked = _window(given, player)
+    entries = {name: entry for name, entry in value.items() if entry is not None}
+    checked = _window(entries, player)
     if labels is not None:
-        checked |= _arms(given, labels, player)
-    if "risk" in given:
-        checked["risk"] = _risk(given["risk"])
+        checked |= _arms(entries, labels, player)
+    if "risk" in entries:
+        checked["risk"] = _risk(entries["risk"])
         if player.experiment.horizon is None:
-            raise refuse("settings.risk", given["risk"], "left out if the experiment has no horizon")
-    if "rewards" in given:
-        checked["rewards"] = _rewards(given["rewards"])
-    if "means" in given:
-        checked["means"] = _rising("settings.means", given["means"])
-    return Settings(**checked, plain=given)
+            raise refuse("settings.risk", entries["risk"], "left out if the experiment has no horizon")
+    if "rewards" in entries:
+        checked["rewards"] = _rewards(entries["rewards"])
+    if "means" in entries:
+        checked["means"] = _rising("settings.means", entries["means"])
+    return Settings(**checked, plain=entries)
 
 
-def _window(given: dict[str, Any], player: Player) -> dict[str, Any]:
-    if "window" not in given:
+def _window(entries: dict[str, Any], player: Player) -> dict[str, Any]:
+    if "window" not in entries:
         for name in ("default", "late"):
-            if name in given:
-                raise refuse(f"settings.{name}", given[name], "left out without settings.window")
+            if name in entries:
+                raise refuse(f"settings.{name}", entries[name], "left out without settings.window")
         return {}
-    window = positive("settings.window", given["window"])
-    if "default" not in given:
+    window = positive("settings.window", entries["window"])
+    if "default" not in entries:
         allowed = "the reward of a trial that is open for too long; settings.window needs one"
         raise refuse("settings.default", None, allowed)
-    default = given["default"]
+    default = entries["default"]
     reward = float(default) if isinstance(default, bool) else checked_reward("settings.default", default)
-    late = one_of("settings.late", given.get("late", "ignore"), LATE)
+    late = one_of("settings.late", entries.get("late", "ignore"), LATE)
     if late == "amend":
         player.standing.check_amends()
     return {"window": window, "default": reward, "late": late}
 
 
-def _arms(given: dict[str, Any], labels: Sequence[Label], player: Player) -> dict[str, Any]:
-    sticky = given.get("sticky", False)
-    checked: dict[str, Any] = {"shares": _shares(given.get("shares", {}), labels), "sticky": sticky}
+def _arms(entries: dict[str, Any], labels: Sequence[Label], player: Player) -> dict[str, Any]:
+    sticky = entries.get("sticky", False)
+    checked: dict[str, Any] = {"shares": _shares(entries.get("shares", {}), labels), "sticky": sticky}
     if not isinstance(sticky, bool):
         raise refuse("settings.sticky", sticky, "true or false")
     if checked["shares"] or sticky:
         player.standing.check_takes()
-    if "holdout" in given:
-        parts = fields_of("settings.holdout", given["holdout"], ("arm", "share"))
+    if "holdout" in entries:
+        parts = fields_of("settings.holdout", entries["holdout"], ("arm", "share"))
         share = fraction("settings.holdout.share", parts["share"])
         checked["holdout"] = (place_of("settings.holdout.arm", parts["arm"], labels), share)
-    if "fallback" in given:
-        checked["fallback"] = place_of("settings.fallback", given["fallback"], labels)
+    if "fallback" in entries:
+        checked["fallback"] = place_of("settings.fallback", entries["fallback"], labels)
     return checked
 
 

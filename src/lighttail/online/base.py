@@ -19,7 +19,6 @@ from lighttail.checks import EXACT, BadInput, refuse, whole
 from lighttail.online.standing import plain_rows
 from lighttail.online.state import (
     FOREIGN,
-    GENERATORS,
     LARGEST,
     checked_about,
     checked_reward,
@@ -28,6 +27,7 @@ from lighttail.online.state import (
     encode_generator,
     encode_settings,
     fields_of,
+    generator_of,
     listed,
     parse,
 )
@@ -67,7 +67,7 @@ class LiveExperiment(ABC):
 
     def __init__(self, policy: Policy, horizon: int | None, seed: int | np.random.Generator | None) -> None:
         self.policy, self.horizon = policy, horizon
-        self._rng = _generator(seed)
+        self._rng = generator_of(seed)
         self._arm_of: list[Any] = []
         self._reward_of: list[float | None] = []
         self._memo_of: list[Any] = []
@@ -391,12 +391,3 @@ def check_name(field: str, name: Any) -> Label:
     if isinstance(name, bool) or not isinstance(name, Integral) or abs(int(name)) >= 10**20:
         raise refuse(field, name, "names that are text or whole numbers of at most 20 digits")
     return int(name)
-
-
-def _generator(seed: Any) -> np.random.Generator:
-    if isinstance(seed, np.random.Generator):
-        kind = type(seed.bit_generator).__name__
-        if kind not in GENERATORS:  # the state of another generator could not be saved
-            raise refuse("the bit generator of seed", kind, f"one of {', '.join(GENERATORS)}")
-        return seed
-    return np.random.Generator(np.random.SFC64(None if seed is None else whole("seed", seed, 0)))

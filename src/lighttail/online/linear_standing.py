@@ -170,8 +170,8 @@ class LinearStanding:
             ("rule.sums", self.sums, (heard, rewards), np.zeros(self.dim)),
         ):
             left, right = terms
-            size = np.abs(left).T @ np.abs(right) + first + (came if field == "rule.sums" else 0.0)
-            if not np.all(np.abs(have - (left.T @ right + first)) <= slack * size + TINY):
+            magnitude = np.abs(left).T @ np.abs(right) + first + (came if field == "rule.sums" else 0.0)
+            if not np.all(np.abs(have - (left.T @ right + first)) <= slack * magnitude + TINY):
                 raise refuse(field, have.tolist(), "their sum").within("its sums do not fit its trials")
 
     def check_form(self) -> None:
@@ -183,7 +183,7 @@ class LinearStanding:
 
 
 @contextmanager
-def _finite(rng: Any, given: Any) -> Iterator[None]:
+def _finite(rng: Any, actions: Any) -> Iterator[None]:
     """Raise BadInput, and draw nothing, if a number on the way is not finite."""
     before = rng.bit_generator.state
     try:
@@ -192,4 +192,4 @@ def _finite(rng: Any, given: Any) -> Iterator[None]:
     except (ArithmeticError, np.linalg.LinAlgError):
         rng.bit_generator.state = before
         fit = "such that every estimate and radius is a finite number"
-        raise refuse("actions", given, fit) from None
+        raise refuse("actions", actions, fit) from None

@@ -24,7 +24,7 @@ from lighttail.online.state import decode_generator, encode_generator, fields_of
 from lighttail.policies import Policy
 
 Memo = tuple[float, ...]
-Opened = Iterable[tuple[int, Label, Memo]]  # the id, the place or label, and the memo of every open trial
+Opened = Iterable[tuple[int, Label, Memo]]  # the id, the arm (or label) and the memo of every open trial
 
 
 class Player(ABC):

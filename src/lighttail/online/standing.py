@@ -126,8 +126,8 @@ class Standing:
         """Raise BadInput if the rule keeps more of a reward than sums; only sums can be corrected."""
         if not self.policy.amendable:
             fit = "a policy whose state is sums of rewards, which can be corrected"
-            kept = "may have decided for good because of the old reward"
-            raise refuse("policy", self.policy, fit, found=f"{self.policy} {kept}")
+            why = "may have decided for good because of the old reward"
+            raise refuse("policy", self.policy, fit, found=f"{self.policy} {why}")
 
     def amend(self, arm: int, old: float, reward: float, memo: tuple[float, ...]) -> None:
         """Replace an old reward in the sum of the arm's rewards, which is then right up to rounding."""

@@ -195,6 +195,16 @@ def _below(base: type) -> list[type]:
     return [cls for child in children for cls in (child, *_below(child))]
 
 
+def generator_of(seed: Any) -> np.random.Generator:
+    """The generator of an experiment that begins."""
+    if isinstance(seed, np.random.Generator):
+        kind = type(seed.bit_generator).__name__
+        if kind not in GENERATORS:  # the state of another generator could not be saved
+            raise refuse("the bit generator of seed", kind, f"one of {', '.join(GENERATORS)}")
+        return seed
+    return np.random.Generator(np.random.SFC64(None if seed is None else whole("seed", seed, 0)))
+
+
 def encode_generator(rng: np.random.Generator) -> Any:
     """The exact state of the generator as plain values."""
     return _to_plain(rng.bit_generator.state)
