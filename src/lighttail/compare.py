@@ -190,11 +190,11 @@ def _check(
     for policy in policies:
         course = check_course(policy, problem, checked.horizon, delay, batch)
         if executor is None:
-            check_played(policy, problem, checked.horizon, checked.paths, device, course.late)
+            check_played(policy, problem, checked.horizon, checked.paths, device, not course.straight)
         else:
             check_travels(policy=policy, problem=problem)
         if not problem.linear:
-            try_out(policy, checked.horizon, problem.size, course.late)
+            try_out(policy, checked.horizon, problem.dim, not course.straight)
     settings = given | {"horizon": checked.horizon, "paths": checked.paths, "seed": checked.seed}
     settings |= {"keep": checked.keep, "device": device, "delay": course.delay, "batch": course.batch}
     return settings, course
@@ -208,7 +208,7 @@ def _outcomes(
     report: Callable[[str, int], None] | None,
 ) -> dict[str, Outcome]:
     """Play one policy after the other."""
-    late, outcomes = f", {course.short()}" if course.late else "", {}
+    late, outcomes = "" if course.straight else f", {course.short()}", {}
     for turn, (name, policy) in enumerate(policies.items()):
         told: bool | Callable[[int, int], None] = False
         if report is not None:

@@ -49,9 +49,9 @@ class Course:
     start: Beginning | None = None
 
     @property
-    def late(self) -> bool:
-        """Whether there is a delay, a batch or a start."""
-        return self != STRAIGHT
+    def straight(self) -> bool:
+        """Whether there is no delay, no batch and no start."""
+        return self == STRAIGHT
 
     def said(self) -> dict[str, Any]:
         """The course in the settings of an outcome; empty if there is no delay, batch or start."""
@@ -69,7 +69,7 @@ class Course:
 
     def told(self) -> dict[str, Any]:
         """The course in a file of results: `said()` and `words()`."""
-        return {**self.said(), "rewards": self.words()} if self.late else {}
+        return {} if self.straight else {**self.said(), "rewards": self.words()}
 
     def short(self) -> str:
         """The course in a title, such as "delay 2,000, batch 100"; empty without a delay and a batch."""
@@ -119,7 +119,7 @@ def check_course(
         1 if batch is None else whole("batch", batch, 1),
         None if start is None else _beginning(policy, problem, horizon, start),
     )
-    if course.late and problem.linear:
+    if problem.linear and not course.straight:
         raise refuse("problem", problem, "a Bandit if a delay, a batch or a start is given")
     if course.ring(horizon) > MOST_OPEN:
         limit = f"at most {MOST_OPEN} rewards are open at once with this delay and batch"

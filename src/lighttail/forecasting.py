@@ -162,7 +162,7 @@ def forecast_from(
     """
     if not isinstance(evidence, Evidence):
         raise refuse("rewards", evidence, "BoundedRewards(low, high) or SubGaussianRewards(sigma)")
-    if problem is not None and (check_problem(problem).linear or problem.size != len(arms)):
+    if problem is not None and (check_problem(problem).linear or problem.dim != len(arms)):
         raise refuse("problem", problem, f"a Bandit with {len(arms)} arms, or left out")
     horizon = whole("horizon", horizon, max(1, start.rounds), f", the pulls so far ({start.rounds:,})")
     loss, paths = positive("loss", loss), whole("paths", paths, 100, most=MOST_PATHS)

@@ -47,7 +47,7 @@ class Problem(ABC):
 
     @property
     @abstractmethod
-    def size(self) -> int:
+    def dim(self) -> int:
         """The second argument of `policy.params`: the number of arms, or the dimension."""
 
     @property
@@ -137,7 +137,7 @@ class Problem(ABC):
         pulls = self.check_horizon(horizon)
         self.check_sums(pulls)
         self._check_squares(pulls)
-        policy.check(pulls, self.size)
+        policy.check(pulls, self.dim)
         return pulls
 
     def _check_squares(self, horizon: int) -> None:
@@ -262,7 +262,7 @@ class Bandit(Problem):
         return len(self.means)
 
     @property
-    def size(self) -> int:
+    def dim(self) -> int:
         return self.arms
 
     @property

@@ -151,7 +151,9 @@ def _size(study: Any, cells: Any) -> str:
     for cell in cells:
         columns = 1 + (len(cell.setting.problem.means) or 2)
         bytes_ += 8 * cell.paths * columns + len(cell.pieces) * (FRAME + COLUMN * columns)
-    late = "".join(f"\n{one.title}: {one.course.words()}" for one in study.problems if one.course.late)
+    late = "".join(
+        f"\n{one.title}: {one.course.words()}" for one in study.problems if not one.course.straight
+    )
     return (
         f"{study.name}: {counted(len(cells), 'cell')}, {counted(paths, 'path')}, {pulls:,} pulls, "
         f"about {in_bytes(bytes_)} at most on disk{late}"

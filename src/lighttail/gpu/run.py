@@ -142,7 +142,7 @@ def launches(
     pulls = cuda.device_array((problem.arms, per_launch), np.int32)
     stop = cuda.to_device(np.zeros(1, np.int32))
     # The unrolled kernels always choose an arm that exists.
-    chosen = course.late or unrolled(policy, problem.arms, real) is None
+    chosen = not course.straight or unrolled(policy, problem.arms, real) is None
     for first in range(0, paths, per_launch):
         count = min(per_launch, paths - first)
         args = key, np.uint64(begin + first), params, world, np.int32(horizon), rewards[:count], pulls
@@ -160,8 +160,8 @@ def _kernel_for(
     from lighttail.gpu.build import device_kernel_for
     from lighttail.gpu.late import begun_on_device, queue_on_device
 
-    kernel, threads = device_kernel_for(policy, problem, real, course.late)
-    if not course.late:
+    kernel, threads = device_kernel_for(policy, problem, real, not course.straight)
+    if course.straight:
         return kernel, threads, ()
     rule = policy.rule()
     waits = tuple(_on_device(part, np.float64) for part in course.delay.params())
@@ -173,7 +173,7 @@ def _kernel_for(
 def fitting_paths(policy: Policy, horizon: int, course: Course, real: Any) -> int:
     """Paths per launch; if rewards come late, as many as there is memory for the rewards not yet known."""
     most = launch_paths(horizon)
-    if not course.late:
+    if course.straight:
         return most
     from lighttail.gpu.late import bytes_per_path
 

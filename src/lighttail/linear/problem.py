@@ -96,10 +96,6 @@ class LinearBandit(Problem):
         return self.noise.is_sub_gaussian and self.within_theorem and self.dim >= 2
 
     @property
-    def size(self) -> int:
-        return self.dim
-
-    @property
     def means_field(self) -> tuple[str, tuple[float, ...]]:
         return "theta", self.theta
 

@@ -160,7 +160,7 @@ class Comparison:
     def title(self) -> str:
         """The title of the table."""
         played = f"{self.horizon:,} pulls, {self.paths:,} paths, {self.seeds}"
-        late = f"\n{self.course.words()}" if self.course.late else ""
+        late = "" if self.course.straight else f"\n{self.course.words()}"
         return f"{noun(self.kind).capitalize()} after {played}; 95 % intervals in brackets{late}"
 
     def headings(self) -> list[str]:
@@ -258,7 +258,7 @@ def comparison_of(
 
 def uncovered(problem: Problem, course: Course = STRAIGHT) -> str:
     """The reason why no theorem proves a light tail on a problem; empty if there is none."""
-    if course.late:
+    if not course.straight:
         return "no theorem covers rewards that come late"
     if problem.covered:
         return ""

@@ -205,7 +205,7 @@ class Plan:
             )
         else:
             found.append("a larger limit")
-        found += ["rewards that become known sooner"] if self.course.late else []
+        found += [] if self.course.straight else ["rewards that become known sooner"]
         found += ["a longer experiment with a limit that grows with it", "a narrower family"]
         return f"What would help: {'; or '.join(found)}."
 

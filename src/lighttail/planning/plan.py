@@ -315,7 +315,7 @@ def _asked(
             course = check_course(one.policy, first, pulls, delay, batch)
     if course.delay.never == 1.0:
         raise refuse("never", course.delay.never, "below 1: no reward would become known")
-    return Question(family, pulls, lost, limit, everywhere, not course.late), course, curves
+    return Question(family, pulls, lost, limit, everywhere, course.straight), course, curves
 
 
 def _option(search: Search, confirmation: Confirmation, one: Candidate, answer: Confirmed) -> Option:

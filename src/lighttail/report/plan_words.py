@@ -283,7 +283,7 @@ def misjudged_words(plan: Plan) -> str:
 def closer_look(plan: Plan) -> str:
     """A command that estimates the choice's chance in its worst problem; empty if no command can say it."""
     one, noise = plan.choice, noise_words(plan.choice.worst.noise)
-    if not one.words or not noise or plan.course.late:
+    if not one.words or not noise or not plan.course.straight:
         return ""
     means = ",".join(f"{mean:.6g}" for mean in one.worst.means)
     start = f"lighttail tail --policy {one.words} --means={means} {noise}"

@@ -101,7 +101,7 @@ def tail_figure(curve: TailCurve, titled: bool = True) -> Figure:
 
 def draw_tail(axes: Axes, curve: TailCurve) -> None:
     """Draw into the axes; the sentences are the title."""
-    light = curve.policy.light_tailed and curve.problem.noise.is_sub_gaussian and not curve.course.late
+    light = curve.policy.light_tailed and curve.problem.noise.is_sub_gaussian and curve.course.straight
     colour = LIGHT[2] if light else OTHER[0]
     x, value, low, high = curve.simulated()
     axes.fill_between(x, low, high, step="pre", color=colour, alpha=0.2, linewidth=0)

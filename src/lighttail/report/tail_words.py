@@ -102,7 +102,7 @@ def exact_words(exact: float | None, why_none: str) -> str:
 
 def subject(curve: TailCurve) -> str:
     """The policy and the problem in one line."""
-    late = f"; {curve.course.short()}" if curve.course.late else ""
+    late = "" if curve.course.straight else f"; {curve.course.short()}"
     return f"{policy_on(curve.policy, curve.problem)}{late}"
 
 

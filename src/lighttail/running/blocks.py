@@ -98,17 +98,17 @@ def block_player(job: Job) -> PlayBlock:
     from lighttail.kernels.errors import check_arms
 
     policy, problem, horizon, seed, course = job.policy, job.problem, job.horizon, job.seed, job.course
-    late, size, world = course.late, problem.size, problem.world()
-    params = policy.params(course.known_horizon(horizon) if late else horizon, size)
+    dim, world = problem.dim, problem.world()
+    params = policy.params(course.known_horizon(horizon), dim)
     more: tuple[Any, ...] = ()
     kernel: Any
     with in_sentences(policy, problem):
-        if late:
+        if course.straight:
+            kernel = (skip_kernel_for if job.method == "skip" else kernel_for)(policy, problem)
+        else:
             rule = policy.rule()
             kernel = late_kernel_for(policy, problem)
-            more = course.arguments(horizon, size, rule.notes, rule.memo)
-        else:
-            kernel = (skip_kernel_for if job.method == "skip" else kernel_for)(policy, problem)
+            more = course.arguments(horizon, dim, rule.notes, rule.memo)
 
     def play_block(block: int, record: Record, stop: Any) -> None:
         generator = block_generator(seed, block)  # must live as long as the kernel draws from it
@@ -150,7 +150,7 @@ def probe_of(
     """The bits of the first pulls of two paths, and the fingerprint. A worker with other formulas, versions
     or mathematical functions has another probe, and is found before its results are mixed with others."""
     begun = 0 if course.start is None else course.start.rounds
-    opening = 0 if problem.linear else problem.size  # every arm is pulled once, whatever the policy learns
+    opening = 0 if problem.linear else problem.dim  # every arm is pulled once, whatever the policy learns
     short, record = min(horizon, begun + PROBE_PULLS + opening), problem.room(PROBE_PATHS)
     job = Job(policy, problem, short, PROBE_PATHS, 0, method, PROBE_PATHS, course=course)
     block_player(job)(0, record, np.zeros(1, dtype=np.int64))
@@ -159,12 +159,12 @@ def probe_of(
 
 def fingerprint(policy: Policy, problem: Problem, horizon: int) -> bytes:
     """The numbers that the kernels receive, and samples of the bonus up to the horizon, as text."""
-    numbers: list[Any] = [policy.params(horizon, problem.size)]
+    numbers: list[Any] = [policy.params(horizon, problem.dim)]
     for part in () if problem.linear else problem.world():  # the actions may fill a file
         numbers.append(hashlib.sha256(part.tobytes()).hexdigest() if isinstance(part, np.ndarray) else part)
     bonus: Any = getattr(policy, "bonus", None)
     if hasattr(bonus, "sample"):
-        numbers += bonus.sample(horizon, problem.size)
+        numbers += bonus.sample(horizon, problem.dim)
     return repr(numbers).encode()
 
 

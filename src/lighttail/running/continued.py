@@ -157,7 +157,7 @@ def pays(start: Beginning, example: Bandit, horizon: int) -> bool:
     The law of a skipped path is that of rewards of 0 or 1, or of normal rewards. Sums of other rewards
     between 0 and 1 are no whole numbers, so their paths are played pull by pull.
     """
-    if horizon - start.rounds < max(SHORT, example.size) or why_not_skip(start.policy, example):
+    if horizon - start.rounds < max(SHORT, example.dim) or why_not_skip(start.policy, example):
         return False
     if start.policy.plays_by != "radius" or not start.policy.amendable:
         return False

@@ -83,9 +83,9 @@ def prepare(
         check_executor(executor, threads)
     horizon, paths, seed, use, keep = check_settings(policy, problem, horizon, paths, seed, threads, keep)
     course = check_course(policy, problem, horizon, *delays)
-    late = course.late
+    late = not course.straight
     if not problem.linear and not shipped(policy):
-        try_out(policy, horizon, problem.size, late)
+        try_out(policy, horizon, problem.dim, late)
     method = check_method(policy, problem, horizon, method, late)
     if precision is not None or not isinstance(device, str) or device != "cpu":
         device, precision = check_device(device, problem, horizon, precision, method, executor, threads)
@@ -203,7 +203,7 @@ def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: i
     of_paths, free = bytes_of(problem, paths) * together, free_memory()
     if (work := threads * problem.bytes) > free:
         about = f"about {in_bytes(work)}, of which {in_bytes(free)} are free"
-        raise refuse("the dimension", problem.size, f"so small that its matrices fit into memory ({about})")
+        raise refuse("the dimension", problem.dim, f"so small that its matrices fit into memory ({about})")
     if keep == "paths" and of_paths <= free:
         return
     of_law = layout_of(problem, horizon).bytes * (together + COUNTERS)

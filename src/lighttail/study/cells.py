@@ -190,7 +190,7 @@ def _on_problem(
     """The cells of all policies and seeds."""
     problem: Any = setting.problem
     check_device(device, problem, horizon, method=study.method)
-    if device != "cpu" and setting.course.late:
+    if device != "cpu" and not setting.course.straight:
         raise refuse("device", device, f"'cpu' with a delay or a batch, as with problem {setting.title!r}")
     for name, policy in study.policies_on(setting).items():
         asked = asked_for(policy, setting, horizon, device)
@@ -216,7 +216,7 @@ def _on_cpu(
     played."""
     problem: Any = setting.problem
     method: Played = "step"
-    if not setting.course.late:
+    if setting.course.straight:
         said = [one["method"] for one in known if one]
         method = said[0] if said else choose_method(policy, problem, horizon, asked)
     per_block, probe = block_paths(horizon, method, problem.dear), b""
@@ -228,9 +228,9 @@ def _on_cpu(
 def _on_gpu(policy: Policy, problem: Any, horizon: int) -> Way:
     """On a GPU every path has its own stream of random numbers, so that a block is one path."""
     precision = precision_for(None, problem, horizon)
-    short = min(horizon, PROBE_PULLS + problem.size)
+    short = min(horizon, PROBE_PULLS + problem.dim)
     probe = device_paths(policy, problem, short, (0, PROBE_PATHS), 0, precision).tobytes()
-    per_piece = min(PIECE_NUMBERS // (1 + problem.size), PIECE_LAUNCHES * launch_paths(horizon))
+    per_piece = min(PIECE_NUMBERS // (1 + problem.dim), PIECE_LAUNCHES * launch_paths(horizon))
     return Way("step", 1, per_piece, probe, used_device(precision) | {"sources": device_sources()}, precision)
 
 
@@ -273,7 +273,7 @@ def formulas_digest(policy: Policy, problem: Problem, course: Course = STRAIGHT)
     from lighttail.kernels.build import digest
     from lighttail.kernels.errors import formulas_of, parts_of
 
-    formulas = formulas_of(*parts_of(policy, problem), course.delay if course.late else None)
+    formulas = formulas_of(*parts_of(policy, problem), None if course.straight else course.delay)
     if not policy.linear:  # the rule of a policy may have more functions than its class shows
         formulas |= {f"rule.{name}": part for name, part in policy.rule()._asdict().items() if callable(part)}
     return digest(*(formulas[name] for name in sorted(formulas)))

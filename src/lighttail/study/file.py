@@ -252,7 +252,7 @@ def _course(top: Table, table: Table, find: Find) -> Course:
     delay = value("delay", lambda field, value: _delay(field, value, find), STRAIGHT.delay)
     batch = value("batch", lambda field, value: _whole(field, value, 1), STRAIGHT.batch)
     course = Course(value("never", lambda field, value: replace(delay, never=value), delay), batch)
-    if course.late and not table.values.keys().isdisjoint(LINEAR_KEYS):
+    if not course.straight and not table.values.keys().isdisjoint(LINEAR_KEYS):
         with table.at():
             raise refuse("delay, never or batch", course.short(), "left out with a linear bandit")
     return course
@@ -371,7 +371,7 @@ def _check_pairs(study: Study, top: Table) -> None:
         for turn, policy in enumerate(_tuned(study, setting, top).values()):
             for horizon in study.horizons:
                 try:
-                    late = setting.course.late
+                    late = not setting.course.straight
                     check_settings(policy, problem, horizon, study.paths, seed=0, threads=1, keep="law")
                     check_course(policy, problem, horizon, setting.course.delay, setting.course.batch)
                     check_method(policy, problem, horizon, study.method, late)

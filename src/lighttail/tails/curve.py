@@ -183,7 +183,7 @@ def tail_curve(
         estimates = {x: estimate(x, done, method=method, **effort) for done, x in enumerate(asked)}
         say("plain simulation", len(asked))
         outcome = simulate(policy, problem, horizon=horizon, paths=paths, **common)
-        tilted = not course.late and Task(policy, problem, horizon, 0.0, kind).why_not_tilted() is None
+        tilted = course.straight and Task(policy, problem, horizon, 0.0, kind).why_not_tilted() is None
         if tilted:  # otherwise the plain simulation is all that there is
             error, pulls = max(relative_error, ROUGH), max(1, int(most_pulls * SHARE))
             less = {"relative_error": error, "most_pulls": pulls}
@@ -192,12 +192,12 @@ def tail_curve(
         say("exact values and bounds", steps(len(asked)) - 1)
 
         def known(x: float) -> KnownBounds:
-            return LATE if course.late else bounds_at(policy, problem, horizon, x, kind)
+            return bounds_at(policy, problem, horizon, x, kind) if course.straight else LATE
 
         def point(x: float, answer: TailEstimate) -> TailPoint:
             seconds = ASKED_SECONDS if x in asked else CURVE_SECONDS
             exact = answer.value or None if answer.method == "exact" else None
-            if answer.method != "exact" and not course.late:
+            if answer.method != "exact" and course.straight:
                 exact = exact_at(Task(policy, problem, horizon, x, kind), seconds)
             return TailPoint(x, answer, outcome.exceedance(x, kind), exact, known(x))
 

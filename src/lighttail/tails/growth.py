@@ -64,7 +64,7 @@ class RuinQuestion:
     @property
     def simple(self) -> bool:
         """Whether exact values and weighted paths may exist."""
-        return self.problem.independent and not self.course.late
+        return self.problem.independent and self.course.straight
 
 
 def growth(question: RuinQuestion, outcome: Outcome) -> Growth | None:
@@ -131,7 +131,7 @@ def _width(chance: Chance) -> tuple[float, float]:
 def _more_paths(question: RuinQuestion, horizons: list[int]) -> int:
     """The number of paths per horizon that MOST_PULLS allows."""
     work = sum(
-        float(horizon) if question.course.late else work_of(question.policy, question.problem, horizon)
+        work_of(question.policy, question.problem, horizon) if question.course.straight else float(horizon)
         for horizon in horizons
     )
     return int(min(MOST_PER_HORIZON, MOST_PULLS / (work * question.problem.dear)))

@@ -94,7 +94,7 @@ def tail_probability(
     most_pulls = min(whole("most_pulls", whole_float(most_pulls), 1), MOST_ASKED)
     method = cast(TailMethod, one_of("method", method, METHODS))
     course = check_course(policy, problem, checked.horizon, delay, batch)
-    if course.late and method not in COUNTED:
+    if method not in COUNTED and not course.straight:
         raise refuse("method", method, (Argument("", COUNTED), " with a delay or a batch"))
     task = Task(policy, problem, checked.horizon, regret, check_lost(kind))
     effort = Effort(relative_error, level, checked.seed, most_pulls, checked.threads, progress)
@@ -103,10 +103,10 @@ def tail_probability(
             raise refuse("problem", problem, (f"a Bandit for method {method!r}; use ", PLAIN))
         return _plain(task, effort)
     with compiled_in_sentences(policy, problem):
-        certain = task.certain() if course.late else certain_chance(task)
+        certain = certain_chance(task) if course.straight else task.certain()
         if certain is not None:
             return without_paths(certain, level)
-        if course.late:
+        if not course.straight:
             return _plain(task, effort, course)
         return _cut_at_most(ANSWERS[method](task, effort), task)
 
@@ -181,7 +181,7 @@ def _weighted(task: Task, effort: Effort) -> TailEstimate:
 
 def _plain(task: Task, effort: Effort, course: Course = STRAIGHT) -> TailEstimate:
     """Count simulated paths."""
-    work = float(task.horizon) if course.late else work_of(task.policy, task.problem, task.horizon)
+    work = work_of(task.policy, task.problem, task.horizon) if course.straight else float(task.horizon)
     if work > max(effort.most_pulls, MOST_PULLS):
         raise refuse("most_pulls", effort.most_pulls, f"at least {work:.0f}, the work of one path")
     most, limit = most_paths(effort, work, fitting_paths(task.problem))
