@@ -26,9 +26,11 @@ from lighttail.families import family_of
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.confirm import Confirmation, Promise
 from lighttail.planning.curves import grid, own_curves, shipped_curves
-from lighttail.planning.plan import NEAR, PROMISED_AGAIN, _check_enough, informed
+from lighttail.planning.effort import BUDGET, check_enough, reachable
+from lighttail.planning.making import PROMISED_AGAIN
 from lighttail.planning.question import Question
-from lighttail.planning.search import BUDGET, reachable
+from lighttail.planning.request import informed
+from lighttail.planning.shortest import NEAR
 from lighttail.reading.words import parse_policy, policy_words
 
 PROBLEM = lt.Bandit([0.2, 0.8])
@@ -106,8 +108,8 @@ def hard() -> tuple[lt.Plan, list[tuple[int, int]]]:
         yield lambda label, done, known: told.append((done, known))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["lighttail.planning.plan"], "parts_reporter", reporter)
-        for name in ("plan", "choosing"):
+        patch.setattr(sys.modules["lighttail.planning.making"], "parts_reporter", reporter)
+        for name in ("making", "choosing"):
             patch.setattr(sys.modules[f"lighttail.planning.{name}"], "expected_pulls", lambda *_: EXPECTED)
         plan = lt.plan(PROBLEM, horizon=60, loss=3, chance=0.001, seed=1, effort=QUICK, progress=True)
     return plan, told
@@ -336,7 +338,7 @@ def test_the_search_for_the_length_begins_where_the_effort_can_confirm() -> None
         first == 2_500 // 8
     )  # an eighth of (sigma / loss_per_pull)^2: a quarter and a little less is enough
     with pytest.raises(lt.BadInput, match="effort must be at least"):  # control
-        _check_enough(Question(family_of(family), 2_500, 50.0, 0.001, True, False), 0.006 * BUDGET, "")
+        check_enough(Question(family_of(family), 2_500, 50.0, 0.001, True, late=True), 0.006 * BUDGET, "")
 
 
 def test_the_call_that_made_a_plan_makes_it_again() -> None:

@@ -17,12 +17,13 @@ from lighttail.course import Course
 from lighttail.delays import FixedDelay
 from lighttail.families import family_of
 from lighttail.outcomes.estimates import Estimate, proportion
-from lighttail.planning import choosing, confirm, edges, sensitivity
+from lighttail.planning import choosing, confirm, edges, looks, sensitivity, suspects
 from lighttail.planning.bench import Bench, Play
 from lighttail.planning.confirm import Confirmation, Confirmed, stated
 from lighttail.planning.curves import Candidate, Curve, own_curves, shipped_curves
+from lighttail.planning.effort import ROUNDS
 from lighttail.planning.question import Question, Score, mean_over
-from lighttail.planning.search import MEANS, MEMBERS, ROUNDS, Search
+from lighttail.planning.search import MEANS, MEMBERS, Search
 from lighttail.tails.known import exact_at
 from lighttail.tails.task import Task
 
@@ -43,7 +44,7 @@ def curves_of(family: lt.Family, horizon: int, *names: str) -> list[Curve]:
 
 def search_only(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     """Plans search some of the shipped curves: the others would take most of the time."""
-    module = sys.modules["lighttail.planning.plan"]
+    module = sys.modules["lighttail.planning.request"]
     monkeypatch.setattr(module, "shipped_curves", lambda family, horizon: curves_of(family, horizon, *names))
 
 
@@ -86,26 +87,24 @@ def test_the_edge_of_a_curve_is_found_in_a_few_looks(
     slope: float, start: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """chance = aim (scale / 0.1)^-slope: the edge is at 0.1."""
-    search, aim = search_of(), edges.AIM * LIMIT
-    monkeypatch.setattr(edges, "cheapest_at", lambda search, turn: 0.0)
+    search, aim = search_of(), looks.AIM * LIMIT
+    monkeypatch.setattr(looks, "cheapest_at", lambda search, turn: 0.0)
 
-    def look(
-        question: Any, bench: Any, policy: lt.UCB, problem: Any, counted: int, seconds: float
-    ) -> tuple[Estimate, int]:
+    def look(question: Any, bench: Any, policy: lt.UCB, problem: Any, *rest: Any) -> tuple[Estimate, int]:
         chance = min(1.0, aim * (policy.bonus.kappa / search.question.family.sigma / 0.1) ** -slope)
         return Estimate(chance, 0.9 * chance, 1.1 * chance, 0.95), 0
 
-    monkeypatch.setattr(edges, "look", look)
-    seen = edges.walk(search, 0, start, PROBLEM)
-    best = edges.allowed_first(search, seen)
-    assert len(seen) <= edges.LOOKS
-    assert aim / edges.NEAR**1.5 <= best.chance.value <= LIMIT
+    monkeypatch.setattr(looks, "look", look)
+    seen = looks.walk(search, 0, start, PROBLEM)
+    best = looks.allowed_first(search, seen)
+    assert len(seen) <= looks.LOOKS
+    assert aim / looks.NEAR**1.5 <= best.chance.value <= LIMIT
 
 
 def test_an_edge_is_found_by_counting_if_there_is_no_exact_law(monkeypatch: pytest.MonkeyPatch) -> None:
     """At a limit of 3 %, the chance at the edge of AnyTime is a little below what can be confirmed, by fresh
     paths. A limit of 0.01 % is too small for counting."""
-    monkeypatch.setattr(edges, "cheapest_at", lambda search, turn: 0.0)
+    monkeypatch.setattr(looks, "cheapest_at", lambda search, turn: 0.0)
     search = search_of(limit=0.03, effort=1.0)
     assert search.with_edges >= {0, 1, 2, 3, 4, 5, 6}  # Thompson sampling, too
     assert not search_of(limit=1e-4).counted
@@ -114,13 +113,13 @@ def test_an_edge_is_found_by_counting_if_there_is_no_exact_law(monkeypatch: pyte
     (score,) = edges.on_edges(search, {1: (0.2, PROBLEM)})
     out = lt.simulate(score.candidate.policy, PROBLEM, horizon=HORIZON, paths=100_000, seed=9)
     chance = out.exceedance(LOSS)
-    assert search.reach / edges.COUNTED_NEAR**2 <= chance.high
-    assert chance.low <= search.reach * edges.COUNTED_NEAR
+    assert search.reach / looks.COUNTED_NEAR**2 <= chance.high
+    assert chance.low <= search.reach * looks.COUNTED_NEAR
 
 
 def test_the_edges_of_averages_are_found_by_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     """All members count alike, and a limit too small for the usual paths is counted with more of them."""
-    monkeypatch.setattr(edges, "cheapest_at", lambda search, turn: 0.0)
+    monkeypatch.setattr(looks, "cheapest_at", lambda search, turn: 0.0)
     family = lt.Family.gaps(0.3, 1.0, 2, members=8)
     question = Question(family, 200, 50.0, 0.01, False)
     search = Search(question, curves_of(family, 200, "UCB + LightTailed"), Bench(200, 2, 2), 4e6)
@@ -142,17 +141,17 @@ def test_an_exact_chance_that_a_search_has_no_time_for_uses_the_room_below_the_l
     whole = Question.exact_chance
 
     def slow(self: Question, policy: lt.Policy, problem: lt.Bandit, seconds: float) -> Estimate | None:
-        return whole(self, policy, problem, seconds) if seconds >= confirm.EXACT_SECONDS else None
+        return whole(self, policy, problem, seconds) if seconds >= suspects.EXACT_SECONDS else None
 
     monkeypatch.setattr(Question, "exact_chance", slow)
-    monkeypatch.setattr(edges, "why_no_exact", lambda task, seconds: "it takes long")
+    monkeypatch.setattr(looks, "why_no_exact", lambda task, seconds: "it takes long")
     asked = {"horizon": HORIZON, "loss": LOSS, "chance": 0.01, "seed": 1, "effort": 0.05}
     found = lt.plan(PROBLEM, **asked)
     assert found.choice.source == "exact"
-    assert 0.01 * edges.EXACT_AIM / edges.EXACT_NEAR <= found.choice.chance.value <= 0.01
+    assert 0.01 * looks.EXACT_AIM / looks.EXACT_NEAR <= found.choice.chance.value <= 0.01
     monkeypatch.setattr(choosing, "closer", lambda *asked: [])  # control
     before = lt.plan(PROBLEM, **asked)
-    assert before.choice.chance.value < 0.01 * edges.EXACT_AIM / edges.EXACT_NEAR
+    assert before.choice.chance.value < 0.01 * looks.EXACT_AIM / looks.EXACT_NEAR
     assert before.choice.mean_loss.value > found.choice.mean_loss.value
 
 
@@ -206,9 +205,9 @@ def test_so_few_paths_that_nothing_can_be_shown_are_no_error() -> None:
 
 def test_late_rewards_have_no_exact_edges() -> None:
     straight = search_of(limit=0.03, effort=1.0)
-    late = replace(straight, question=replace(straight.question, straight=False))
-    assert edges.has_exact_edge(straight, 0)
-    assert not any(edges.has_exact_edge(late, turn) for turn in range(len(late.curves)))
+    late = replace(straight, question=replace(straight.question, late=True))
+    assert looks.has_exact_edge(straight, 0)
+    assert not any(looks.has_exact_edge(late, turn) for turn in range(len(late.curves)))
     assert late.with_edges
 
 
@@ -219,7 +218,7 @@ def test_a_policy_that_was_not_confirmed_is_not_tuned_to_itself(
     """Also if its chance is probably within the limit and only cannot be shown to be so."""
     search = search_of(limit=0.03, effort=1.0)
     search._probe()
-    monkeypatch.setattr(edges, "cheapest_at", lambda search, turn: 0.0)
+    monkeypatch.setattr(looks, "cheapest_at", lambda search, turn: 0.0)
     scores = search._rounds(search.curves[1].candidates(1, (0.1, 0.2)), 0, 1)
     score = next(one for one in scores if one.candidate.scale == 0.1)
     chance = Estimate(value * search.reach, 0.0, 2.0 * search.reach, 0.95)
@@ -234,9 +233,8 @@ def test_a_choice_is_confirmed_first_where_a_scan_saw_the_most_losses() -> None:
     confirmation, policy = Confirmation(question, Bench(HORIZON, 1, 1), 1e7), lt.UCB(lt.LightTailed(0.2))
     unseen, none, some = (question.family.at(0.8, low) for low in (0.2, 0.3, 0.4))
     for problem, share in ((none, 0.0), (some, 0.01)):
-        paths = confirm.MORE * confirm.SCANNED
-        lost = np.where(np.arange(paths) < share * paths, LOSS, 0.0)
-        confirmation.played[policy, problem, paths, confirm.SCAN + 1] = lost
+        lost = np.where(np.arange(suspects.LONGER) < share * suspects.LONGER, LOSS, 0.0)
+        confirmation.played[policy, problem, suspects.LONGER] = lost
     assert confirmation._worst_seen_first(policy, [unseen, none, some]) == [some, none, unseen]
 
 
@@ -265,16 +263,16 @@ def test_a_choice_that_is_not_confirmed_is_tuned_anew(monkeypatch: pytest.Monkey
 
 def test_the_hits_of_a_curve_together_guess_its_edge(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within a factor of 2.5 of the scale at which the exact chance is what is aimed at."""
-    monkeypatch.setattr(edges, "cheapest_at", lambda search, turn: 0.0)
+    monkeypatch.setattr(looks, "cheapest_at", lambda search, turn: 0.0)
     search = search_of(effort=0.02)
     search._probe()
     search._rounds(search.curves[0].candidates(0), 0, 2)
     scales = np.geomspace(0.1, 0.4, 12)
     chances = [lt.exact_tail(lt.UCB(lt.LightTailed(scale)), PROBLEM, HORIZON, LOSS) for scale in scales]
-    edge = scales[np.argmax(np.array(chances) <= edges.AIM * LIMIT)]
-    assert 0.4 <= edges.guess(search, 0) / edge <= 2.5
+    edge = scales[np.argmax(np.array(chances) <= looks.AIM * LIMIT)]
+    assert 0.4 <= looks.guess(search, 0) / edge <= 2.5
     safe = replace(search, question=replace(search.question, limit=0.3))  # control: another limit
-    assert edges.guess(safe, 0) < 0.4 * edge
+    assert looks.guess(safe, 0) < 0.4 * edge
 
 
 def test_a_policy_that_is_seen_to_keep_the_limit_is_not_below_the_guessed_edge() -> None:
@@ -294,10 +292,10 @@ def test_a_policy_that_is_seen_to_keep_the_limit_is_not_below_the_guessed_edge()
         search.scores[candidate] = score
     keeping = min(one.scale for one, score in search.scores.items() if score.chance.high <= limit)
     assert edge < keeping < 1.5 * edge
-    assert edges.guess(search, turn) == keeping
+    assert looks.guess(search, turn) == keeping
     for one, score in search.scores.items():
         search.scores[one] = replace(score, chance=replace(score.chance, high=1.0))
-    assert edges.guess(search, turn) > 1.1 * keeping
+    assert looks.guess(search, turn) > 1.1 * keeping
 
 
 def test_a_small_limit_is_used_up_and_kept() -> None:
@@ -328,9 +326,7 @@ def test_the_least_mean_loss_beyond_an_edge_is_found(
     search.watched = {0: (PROBLEM,)}
     sigma = search.question.family.sigma
 
-    def look(
-        question: Any, bench: Any, policy: lt.UCB, problem: Any, counted: int = 0
-    ) -> tuple[Estimate, int]:
+    def look(question: Any, bench: Any, policy: lt.UCB, problem: Any, *rest: Any) -> tuple[Estimate, int]:
         chance = LIMIT * (policy.bonus.kappa / sigma / 0.1) ** -3.0
         return Estimate(chance, chance, chance, 0.95), 0
 
@@ -341,12 +337,12 @@ def test_the_least_mean_loss_beyond_an_edge_is_found(
             for one, chance in zip(candidates, known, strict=True)
         ]
 
-    monkeypatch.setattr(edges, "look", look)
+    monkeypatch.setattr(looks, "look", look)
     monkeypatch.setattr(Search, "score_means", score_means)
     at_edge = search.score_means(search.curves[0].candidates(0, (0.2,)))
     found = edges.beyond(search, at_edge)
     best = min((*at_edge, *found), key=lambda score: score.mean).candidate
-    assert 1.0 / edges.FINE**0.51 <= best.scale / max(0.1, cheapest) <= edges.FINE
+    assert 1.0 / looks.FINE**0.51 <= best.scale / max(0.1, cheapest) <= looks.FINE
     assert look(search.question, search.bench, best.policy, PROBLEM)[0].value <= LIMIT
     assert len(found) == (cheapest != 0.2)  # control: nothing is better than a place that is the best
 
@@ -437,10 +433,10 @@ def test_there_is_a_hill_for_each_number_of_arms_near_the_best() -> None:
     two, lower_two, three, one = (
         lt.Bandit(means) for means in ([0, -1, -1, -3], [0, -2, -2, -3], [0, -2, -2, -2], [0, -1, -3, -3])
     )
-    assert confirm.hills([two, lower_two, three, one]) == [two, three, one]
-    assert confirm.hills([one, two]) == [one, two]
+    assert suspects.hills([two, lower_two, three, one]) == [two, three, one]
+    assert suspects.hills([one, two]) == [one, two]
     more = [lt.Bandit([0] + [-1] * near + [-2] * (6 - near)) for near in range(1, 7)]
-    assert confirm.hills(more) == more[: confirm.SUSPECTS]
+    assert suspects.hills(more) == more[: suspects.SUSPECTS]
 
 
 @pytest.mark.slow
@@ -669,18 +665,18 @@ def test_a_curve_that_seemed_dearer_is_looked_at_before_a_choice_that_became_dea
 
     def chosen(guess_too_high: float) -> tuple[Score, Search]:
         one = best.candidate
-        left = {one.curve: (one.scale, guess_too_high * dear.mean)}
+        unsought = {one.curve: (one.scale, guess_too_high * dear.mean)}
         search = replace(whole, **{name: copy.deepcopy(getattr(whole, name)) for name in FOUND_OUT})
-        search = replace(search, left=left, waiting=set())
+        search = replace(search, unsought=unsought, waiting=set())
         confirmation = Confirmation(search.question, search.bench, 1e8)
         return choosing.confirmed(search, confirmation, [dear])[0], search
 
     score, search = chosen(1.2)
     assert score.mean <= 1.01 * best.mean
-    assert not search.left
+    assert not search.unsought
     score, search = chosen(1.3)
     assert score.mean > 1.25 * best.mean
-    assert list(search.left) == [best.candidate.curve]
+    assert list(search.unsought) == [best.candidate.curve]
 
 
 def test_policies_without_an_edge_are_counted_again_if_the_choice_became_dearer() -> None:
@@ -689,7 +685,7 @@ def test_policies_without_an_edge_are_counted_again_if_the_choice_became_dearer(
     search = Search(question, shipped_curves(question.family, HORIZON), Bench(HORIZON, 1, 2), 2e7)
     ranked = search.run()
     assert lt.EvenSplit() not in {score.candidate.policy for score in ranked}
-    search.left.clear()
+    search.unsought.clear()
     assert not search.further(ranked[0])
     dear = replace(ranked[0], mean=100.0, error=0.0)
     assert [score.candidate.policy for score in search.further(dear)] == [lt.EvenSplit()]
@@ -745,11 +741,11 @@ def test_policies_that_were_counted_are_not_counted_again() -> None:
     """Steps towards the limit add near copies of a policy without an edge, which have been counted then. In
     the control one of these copies has not been counted."""
     family = lt.Family.rates(0.2, 0.5, 2, members=4)
-    question = Question(family, 60, 6.0, 0.5, True, straight=False)
+    question = Question(family, 60, 6.0, 0.5, True, late=True)
     search = Search(question, curves_of(family, 60, "UCB + LightTailed", "KL-UCB"), Bench(60, 1, 2), 5e6)
     assert search.with_edges == {0}
     dear = replace(search.run()[0], mean=100.0, error=0.0)
-    search.left.clear()
+    search.unsought.clear()
     search.further(dear)
     copies = search.curves[1].candidates(1, (0.3,))
     (score,) = search.score(copies, search.sized(ROUNDS[-1]), len(ROUNDS) + 1, "")
@@ -762,7 +758,7 @@ def test_policies_that_were_counted_are_not_counted_again() -> None:
 def test_a_plan_that_fails_confirms_no_policy_twice() -> None:
     """With this seed the edge of a curve is sought anew several times, and found at policies that failed."""
     family, asked = lt.Family.rates(0.2, 0.5, 2, members=4), list[lt.Policy]()
-    question = Question(family, 40, 4.0, 0.05, True, straight=False)
+    question = Question(family, 40, 4.0, 0.05, True, late=True)
     curves, bench = curves_of(family, 40, "UCB + LightTailed", "UCB + Standard", "EvenSplit"), Bench(40, 2, 2)
     search = Search(question, curves, bench, 3e6)
     confirmation = Confirmation(question, bench, 5e5)
@@ -842,8 +838,8 @@ def broken_for_commitments(count: int) -> int:
 
 def test_the_worst_gaps_of_a_commitment_are_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
     assert broken_for_commitments(6) == 0
-    monkeypatch.setattr(confirm, "problems_at_jumps", lambda question, policy: [])
-    monkeypatch.setattr(confirm, "moved_to_jumps", lambda question, policy, problems: [])
+    monkeypatch.setattr(suspects, "problems_at_jumps", lambda question, policy: [])
+    monkeypatch.setattr(suspects, "moved_to_jumps", lambda question, policy, problems: [])
     assert broken_for_commitments(6) > 0  # steps from problem to problem pass over them
 
 
@@ -904,7 +900,7 @@ def test_a_problem_that_cannot_lose_the_limit_is_no_evidence() -> None:
     assert wide.exact_chance(lt.ThompsonSampling(1.0), family.members[0], 0.3) is not None
     search = Search(wide, shipped_curves(family, 200), Bench(200, 1, 1))
     swept = [(turn, curve.name) for turn, curve in enumerate(search.curves) if curve.scales]
-    exact = [name for turn, name in swept if edges.has_exact_edge(search, turn)]
+    exact = [name for turn, name in swept if looks.has_exact_edge(search, turn)]
     assert exact == ["UCB + LightTailed", "UCB + ArmOptimal", "UCB + Standard", "ETC"]
 
     question, bench = Question(family, 60, 10.0, 0.05, True), Bench(60, 1, 1)
@@ -917,7 +913,7 @@ def test_a_problem_that_cannot_lose_the_limit_is_no_evidence() -> None:
     one, none = Candidate(4, 0.1, policy), family.at(0.0, -0.9)
     search.watched[4] = ()
     zero = Estimate(0.0, 0.0, 0.0, 0.95)
-    score = search._scored(one, [np.zeros(9)], (impossible, none), [np.zeros(9)], {impossible: zero})
+    score = search._scored(one, [np.zeros(9)], [none], [np.zeros(9)], {impossible: zero})
     assert not score.exact
     assert score.watched == (none, impossible)
 
@@ -1009,7 +1005,7 @@ def test_a_slow_policy_is_looked_at_more_closely_before_it_is_confirmed(
 
 def test_a_slow_policy_is_confirmed_with_fewer_paths() -> None:
     question = search_of().question
-    late = replace(question, straight=False)
+    late = replace(question, late=True)
     slow = lt.KlUcb()
     dear = {slow: 8}
     known = Confirmation(question, Bench(HORIZON, 1, 1), 1e7, dear=lambda policy: dear.get(policy, 1))

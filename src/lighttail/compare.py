@@ -195,9 +195,8 @@ def _check(
             check_travels(policy=policy, problem=problem)
         if not problem.linear:
             try_out(policy, checked.horizon, problem.dim, not course.straight)
-    settings = given | {"horizon": checked.horizon, "paths": checked.paths, "seed": checked.seed}
-    settings |= {"keep": checked.keep, "device": device, "delay": course.delay, "batch": course.batch}
-    return settings, course
+    settings = given | checked._asdict() | {"threads": threads, "device": device}
+    return settings | {"delay": course.delay, "batch": course.batch}, course
 
 
 def _outcomes(

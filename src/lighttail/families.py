@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lighttail.checks import number, refuse, whole
 from lighttail.noises import Bernoulli, Gaussian, Noise
@@ -80,7 +81,7 @@ class Family:
                 raise refuse(name, rate, "a rate from 0 to 1")
         arms = whole("arms", arms, 2, most=MOST_ARMS)
         about = f"{arms} arms with rates between {low:g} and {high:g}"
-        return _box([low] * arms, [high] * arms, Bernoulli(), members, labels, about)
+        return _filled([low] * arms, [high] * arms, Bernoulli(), members, labels, about)
 
     @classmethod
     def gaps(
@@ -107,7 +108,7 @@ class Family:
         noise = Gaussian(1.0) if noise is None else noise
         about = f"{arms} arms, of which the best is better than each other by {low:g} to {high:g}"
         rest = arms - 1
-        return _box([best] + [best - high] * rest, [best] + [best - low] * rest, noise, members, (), about)
+        return _filled([best] + [best - high] * rest, [best] + [best - low] * rest, noise, members, (), about)
 
     @classmethod
     def from_samples(
@@ -174,13 +175,23 @@ class Family:
 
     def most_lost(self, horizon: int) -> float:
         """The largest loss that is possible in any problem of the family."""
-        edges = (self.at(*self._corners()),) if self.low else ()
-        return float(max(member.most_lost(horizon) for member in (*self.members, *edges)))
+        corner = [] if self.high is None else [self.placed(max(self.high), math.nan, 0)]
+        return float(max(member.most_lost(horizon) for member in (*self.members, *corner)))
 
     def at(self, *means: float) -> Bandit:
         """A problem of the family with these means."""
         first = self.members[0]
         return Bandit(means, first.noise, first.labels)
+
+    def placed(self, top: float, second: float, near: int, rest: float = -math.inf) -> Bandit:
+        """The problem of a box whose best arm has the mean `top`, `near` arms `second` and the others `rest`,
+        as far as the limits allow."""
+        low, high = self._box()
+        best = int(np.argmax(high))
+        means = np.full(self.arms, rest)
+        means[[arm for arm in range(self.arms) if arm != best][:near]] = second
+        means[best] = top
+        return self.at(*np.clip(means, low, np.minimum(high, top)).tolist())
 
     def edges(self, least_gap: float) -> tuple[Bandit, ...]:
         """Problems of a box among which the worst are likely to be found; none for a family of members alone.
@@ -190,38 +201,29 @@ class Family:
         and, for rewards of 0 or 1, where they scatter most, either all other arms have this gap, or one has
         it and the rest is as bad as can be.
         """
-        if self.low is None or self.high is None:
+        if self.low is None:
             return ()
-        low, high = np.array(self.low), np.array(self.high)
+        low, high = self._box()
         widest = float(high.max() - low.min())
         if not widest > 0.0 or least_gap >= widest:
             return ()
         first = least_gap if least_gap > 0.0 else widest / 1000.0
         gaps = sorted({*(first * step for step in GAPS if first * step < widest), widest})
-        found: dict[tuple[float, ...], Bandit] = {}
-        best = int(np.argmax(high))
-        rest = [arm for arm in range(self.arms) if arm != best]
+        found: dict[Bandit, None] = {}
         for gap in gaps:
-            for top in self._tops(best, gap):
-                for near in {1, self.arms - 1}:
-                    means = low.copy()
-                    means[rest[:near]] = top - gap
-                    means[best] = top
-                    inside = tuple(np.clip(means, low, np.minimum(high, top)).tolist())
-                    found[inside] = self.at(*inside)
-        return tuple(found.values())
+            for top in self._tops(low, high, gap):
+                found |= dict.fromkeys(self.placed(top, top - gap, near) for near in {1, self.arms - 1})
+        return tuple(found)
 
-    def _tops(self, best: int, gap: float) -> set[float]:
+    def _tops(self, low: Floats, high: Floats, gap: float) -> set[float]:
         """Means of the best arm: the highest, the middle one and, for coins, the one where they scatter most;
         none so low that the gap does not fit below."""
-        assert self.low is not None
-        assert self.high is not None
-        low, high = self.low[best], self.high[best]
-        tops = {high, 0.5 * (low + high)}
+        bottom, best = float(low[high.argmax()]), float(high.max())
+        tops = {best, 0.5 * (bottom + best)}
         if self.members[0].noise.outcomes == (0.0, 1.0):
             tops.add(0.5 + 0.5 * gap)
-        least = min(high, max(low, min(self.low) + gap))
-        return {min(high, max(least, top)) for top in tops}
+        least = min(best, max(bottom, float(low.min()) + gap))
+        return {min(best, max(least, top)) for top in tops}
 
     def near(self, problem: Bandit, step: float = 0.25) -> tuple[Bandit, ...]:
         """Problems of a box beside one of its problems: every gap smaller or larger by the share `step`, the
@@ -229,43 +231,39 @@ class Family:
         the second-best one (`like`). What does not fit into the box is cut off at its limits or, in further
         problems, moved: the best arm up if the gaps do not fit below it, and all arms no further than to the
         first limit."""
-        if self.low is None or self.high is None:
+        if self.low is None:
             return ()
-        low, high, means = np.array(self.low), np.array(self.high), np.array(problem.means)
+        (low, high), means = self._box(), np.array(problem.means)
         top, shift = means.max(), step * (high - low)
         smaller, larger = (top - (1.0 + change) * (top - means) for change in (-step, step))
         lifted = larger + min(max(0.0, np.max(low - larger)), max(0.0, np.min(high - larger)))
         up, down = (np.minimum(shift, room) for room in (np.min(high - means), np.min(means - low)))
         moved = [smaller, larger, lifted, means + shift, means + up, means - shift, means - down]
-        inside = {tuple(np.clip(place, low, high).tolist()) for place in moved} - {problem.means}
-        return tuple(self.at(*place) for place in sorted(inside | {one.means for one in self.like(problem)}))
+        return self._others(problem, [*moved, *(one.means for one in self.like(problem))])
 
     def like(self, problem: Bandit) -> tuple[Bandit, ...]:
         """The problems of a box with the best and the second-best arm of this one, and one arm more, one
         arm fewer, all or none of the others like the second-best; the rest is as bad as can be."""
-        if self.low is None or self.high is None:
+        if self.low is None:
             return ()
-        low, high, means = np.array(self.low), np.array(self.high), np.array(problem.means)
+        (low, _), means = self._box(), np.array(problem.means)
         best, *others = np.argsort(-means, kind="stable").tolist()
         now, most = runners_up(problem), len(others)
-        inside = set()
-        for count in {1, now - 1, now + 1, most} & set(range(1, most + 1)):
-            place = low.copy()
-            place[others[:count]] = means[others[0]]
-            place[best] = means[best]
-            inside.add(tuple(np.clip(place, low, high).tolist()))
-        return tuple(self.at(*place) for place in sorted(inside - {problem.means}))
+        counts = {1, now - 1, now + 1, most} & set(range(1, most + 1))
+        changed = np.tile(low, (len(counts), 1))
+        changed[:, best] = means[best]
+        for row, count in zip(changed, counts, strict=True):
+            row[others[:count]] = means[others[0]]
+        return self._others(problem, changed)
 
-    def replaced(self, members: Sequence[Bandit], about: str) -> Family:
-        """A family of these members alone."""
-        return replace(self, members=tuple(members), low=None, high=None, about=about)
+    def _others(self, problem: Bandit, points: Iterable[npt.ArrayLike]) -> tuple[Bandit, ...]:
+        """The problems with these means, cut off at the limits, but for this problem; each once, sorted."""
+        inside = {tuple(np.clip(means, *self._box()).tolist()) for means in points} - {problem.means}
+        return tuple(self.at(*means) for means in sorted(inside))
 
-    def _corners(self) -> tuple[float, ...]:
-        """The means of the problem with the largest gap."""
-        assert self.low is not None
-        assert self.high is not None
-        best = int(np.argmax(self.high))
-        return tuple(self.high[best] if arm == best else low for arm, low in enumerate(self.low))
+    def _box(self) -> tuple[Floats, Floats]:
+        """The limits of the means of a box."""
+        return np.array(self.low, dtype=float), np.array(self.high, dtype=float)
 
     def __repr__(self) -> str:
         return f"Family of {self.about}"
@@ -297,7 +295,7 @@ def _limits(low: Any, high: Any) -> tuple[float, float]:
     return low, high
 
 
-def _box(
+def _filled(
     low: list[float], high: list[float], noise: Noise, members: Any, labels: Sequence[str], about: str
 ) -> Family:
     """The family of all means between the limits. Its members are the first points of a Halton sequence

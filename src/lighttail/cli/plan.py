@@ -143,9 +143,9 @@ def plan(
     described = {"rates": rates, "gaps": gaps, "means": means, "data": data}
     rest: dict[str, Any] = {"arms": arms, "noise": noise, "sigma": sigma}
     rest |= {"arm_column": arm_column, "reward_column": reward_column}
-    alone = horizon is None and not any(value is not None for value in (*described.values(), arms))
+    alone = all(value is None for value in (horizon, arms, *described.values()))
     loss = LOSS if alone and lose_at_most is None else lose_at_most
-    if not any(value is not None for value in described.values()):
+    if all(value is None for value in described.values()):
         described["rates"] = RATES
     family = family_from(described, seed=seed, **rest)
     if loss_per_pull is not None:

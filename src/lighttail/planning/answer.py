@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
 from lighttail.course import Course
@@ -187,8 +187,8 @@ class Plan:
         other = self.cheapest
         if other.policy == self.choice.policy:
             return "by our estimates, no policy that was tried loses less on average"
-        cheapest = f"by our estimates, the cheapest policy without the limit, {other.label}, loses "
-        cheapest += (
+        cheapest = (
+            f"by our estimates, the cheapest policy without the limit, {other.label}, loses "
             f"{rounded(other.mean_loss.value)} on average but {amount(self.loss)} or more with a chance of "
         )
         if other.chance.value > self.limit:
@@ -261,16 +261,7 @@ class Plan:
             "even_split": self.even.to_dict(),
             "smallest_loss": self.smallest_loss if math.isfinite(self.smallest_loss) else None,
             "likely_loss": None if math.isnan(self.likely_loss) else self.likely_loss,
-            "misjudged": [
-                {
-                    "what": one.what,
-                    "factor": one.factor,
-                    "loss": one.loss,
-                    "mean_loss": one.mean_loss.to_dict(),
-                    "chance": one.chance.to_dict(),
-                }
-                for one in self.misjudged
-            ],
+            "misjudged": [asdict(one) for one in self.misjudged],
             "frontier": [
                 {
                     "curve": point.curve,

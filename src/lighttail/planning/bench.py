@@ -37,6 +37,11 @@ class Play(NamedTuple):
     place: int = 0
 
 
+def members_of(policy: Policy, members: Sequence[Bandit], paths: int, stage: int) -> list[Play]:
+    """The plays of a policy on members whose paths are put together, each with random numbers of its own."""
+    return [Play(policy, member, paths, stage, place) for place, member in enumerate(members)]
+
+
 class SomeBlocks(NamedTuple):
     """Some blocks of a play. kept: where the paths of the play go."""
 
@@ -122,8 +127,8 @@ class Bench:
         def send(pool: Any, task: Any, attempt: int) -> Future[R]:
             return pool.submit(work, task)  # type: ignore[no-any-return]
 
-        place, window = threads_of(self.threads), lambda: AHEAD * self.threads
-        work_on(place, tasks, send, done, window=window, halt=lambda: self._stop.fill(1))
+        pool, window = threads_of(self.threads), lambda: AHEAD * self.threads
+        work_on(pool, tasks, send, done, window=window, halt=lambda: self._stop.fill(1))
 
     def expect(self, pulls: float) -> None:
         """At least this number of pulls is still to come."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 from lighttail.outcomes.estimates import Estimate
-from lighttail.planning.confirm import EXACT, EXACT_SECONDS, Confirmation, Confirmed
-from lighttail.planning.edges import again, closer, sure
+from lighttail.planning.confirm import EXACT, Confirmation, Confirmed
+from lighttail.planning.edges import again, closer
+from lighttail.planning.effort import ROUNDS, expected_pulls
+from lighttail.planning.looks import TINY, on_curve, sure
 from lighttail.planning.question import SUSPECTS, Score
-from lighttail.planning.search import ROUNDS, Search, boundary, expected_pulls
+from lighttail.planning.search import Search
+from lighttail.planning.suspects import EXACT_SECONDS
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
@@ -20,7 +24,6 @@ MOVES = 2  # times that the edge of a curve is sought anew, because a worse prob
 ALIKE = 1.25  # ratio of the scales of two policies of a curve that have the same worst problems, about
 MISSES = 3  # choices of a curve without an edge that fail before other curves have their turn
 AS_RISKY = 0.8  # times the chance of another policy: a smaller one is clearly safer
-TINY = 1e-300  # a smaller chance counts as this one
 RETRIES = 2  # times more, because the policy at the edge was not confirmed
 WITHIN = 0.95  # of the limit: a chance above is not likely to be shown to be within the limit
 ENDING = 0.25  # of the pulls that a plan is expected to take: for a confirmation and what follows, about
@@ -198,8 +201,39 @@ def _order(search: Search, ranked: list[Score]) -> list[Score]:
         return _nearest(search)
     best = good[0]
     if not search.at_edge(best.candidate.policy):
-        good += boundary(search, best, _target(search, best), STEPS)[1:]
+        good += _halved(search, best)
     return sorted(good, key=lambda score: score.mean)
+
+
+def _halved(search: Search, best: Score) -> list[Score]:
+    """The allowed policies that are found by halving the way, along the curve, from the best policy that is
+    allowed to the next that is not.
+
+    The mean loss mostly grows with exploration, so the policy with the least allowed exploration is the best
+    of its curve.
+    """
+    curve, target, found = best.candidate.curve, _target(search, best), list[Score]()
+    if math.isnan(best.candidate.scale) or search.question.asks_for_loss:
+        return found
+    for below, above in pairwise(on_curve(search, curve)):
+        if above.candidate == best.candidate and below.chance.value > target:
+            worse, better = below.candidate.scale, best.candidate.scale
+            break
+    else:
+        return found
+    for turn in range(STEPS):
+        middle = math.sqrt(worse * better)
+        new = search.curves[curve].candidates(curve, (middle,))
+        if not new or new[0].policy in {other.policy for other in search.scores}:
+            break
+        stage = len(ROUNDS) + 1 + turn
+        (score,) = search.score(new, search.sized(ROUNDS[-1]), stage, "search, the limit itself")
+        if score.chance.value <= target:
+            better = middle
+            found.append(score)
+        else:
+            worse = middle
+    return found
 
 
 def _likely(search: Search, scores: Sequence[Score]) -> list[Score]:
@@ -221,10 +255,10 @@ def _nearest(search: Search, without: Collection[int] = ()) -> list[Score]:
 
     known = [score for score in search.scores.values() if score.candidate.curve not in without]
     found = sorted(known, key=lambda score: (score.chance.low, *rank(score)))[: HALVING[0]]
-    for turn, (asked, kept) in enumerate(zip(ROUNDS[2:], HALVING[1:], strict=True)):
+    for turn, (asked, count) in enumerate(zip(ROUNDS[2:], HALVING[1:], strict=True)):
         stage, label = len(ROUNDS) + 30 + turn, "search, the nearest policy"
         few = [score.candidate for score in found]
-        found = sorted(search.score(few, search.sized(asked), stage, label), key=rank)[:kept]
+        found = sorted(search.score(few, search.sized(asked), stage, label), key=rank)[:count]
     return found
 
 

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from lighttail.families import runners_up
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
-from lighttail.planning.bench import Bench, Play
-from lighttail.planning.edges import look
-from lighttail.planning.jumps import moved_to_jumps, problems_at_jumps
-from lighttail.planning.question import EXACT_SCAN, LEVEL, SUSPECTS, Question, worst_first
-from lighttail.planning.search import FIRST_TAIL, confirming, members_of
+from lighttail.planning.bench import members_of
+from lighttail.planning.effort import FIRST_TAIL, above, confirming
+from lighttail.planning.question import LEVEL, worst_first
+from lighttail.planning.suspects import EXACT_QUICK, EXACT_SECONDS, Scans, hills
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.records import Floats
@@ -30,28 +28,18 @@ from lighttail.tails.rare import tail_probability
 from lighttail.tails.task import TailEstimate
 from lighttail.tails.weighted import FIRST, MOST_WEIGHTS
 
-SCANNED = 256  # paths per problem with which they are found
-FINALISTS = 6  # problems of a quick scan that a longer one looks at
-CLOSEST = 3  # problems whose gap just suffices, which the longer scan looks at, too
-STEPS = (0.25, 0.12, 0.06, 0.03)  # shares by which problems beside the worst differ from it
-LOOKED = (2, 0, (0.12,))  # finalists, closest and steps if each look takes weighted paths
-SCAN_HITS, MANY = 24.0, 16  # hits at the limit in a longer scan, and the problems that share its budget
-SEEN = 8.0  # hits in a scan with which chances are counted
 SOON = 1024  # weighted paths of a first look
 FIRMER = 2.0  # times as wide as the interval of a scan is that of a first look, whose level is higher
 GLANCE = 4096  # paths if a chance need not be held against the limit
-CLIMBS = 4  # steps of one size, at most
 HITS = 16.0  # expected at the limit in a first look
 MOST_PATHS = 1e15  # of a look: far more than any budget
 MORE = 4  # times as many paths in the next look
-EXACT_SECONDS, EXACT_QUICK = 2.0, 0.05  # for an exact chance that is stated, and for one of a quick scan
 POLISHED = 80  # exact chances, at most, in problems beside the worst one
 TALL = 0.25  # of the highest exact chance: beside a problem whose chance is lower, no worse one is sought
 FINE_STEPS = (0.12, 0.06, 0.03, 0.015, 0.0075)  # shares by which these problems differ from the worst one
 BETWEEN = 1e-3  # relative: what the chance may be higher by between two such problems (docs/planning.md)
 DOUBLED = 1 + math.ceil(math.log2(MOST_WEIGHTS / FIRST))  # looks within a run, whose paths double, at most
 INNER = 2 * DOUBLED  # the same if plain paths replace the weighted ones
-SCAN = 900  # the stage of the random numbers with which they are found
 EXACT = "exact"  # the source of an answer
 FRESH = 1_000  # stages from here on are not those of a search
 
@@ -79,27 +67,16 @@ class Promise(NamedTuple):
 
 
 @dataclass
-class Confirmation:
+class Confirmation(Scans):
     """Confirms choices one after the other.
 
     budget: pulls per choice, if they are not slow and rewards are known at once (`confirming`). looks: taken
-    so far, by all choices. weighted: whether the chances of a policy are too small to be counted. counted:
-    the paths with which a look counts; 0 if it weights them. dear: how many times longer a pull takes.
-    scanned: the problems in which a choice is confirmed. looked: what looks said, which chooses these
-    problems and is not stated. played: the losses of scans. states: whether answers will be stated, so that
-    exact chances are sought beside the worst problem, too, which may take minutes.
+    so far, by all choices. dear: how many times longer a pull takes. states: whether answers will be stated,
+    so that exact chances are sought beside the worst problem, too, which may take minutes.
     """
 
-    question: Question
-    bench: Bench
-    budget: float
     looks: int = 0
-    weighted: Callable[[Policy], bool] = lambda policy: False
-    counted: int = 0
     dear: Callable[[Policy], int] = lambda policy: 1
-    scanned: dict[Policy, list[Bandit]] = field(default_factory=dict)
-    looked: dict[tuple[Policy, Bandit], Estimate] = field(default_factory=dict)
-    played: dict[Any, Floats] = field(default_factory=dict)
     states: bool = True
 
     @property
@@ -112,130 +89,18 @@ class Confirmation:
         """The pulls with which a choice is confirmed, at most."""
         return confirming(self.question, self.budget) / self.dear(policy)
 
-    def suspects(self, policy: Policy, watched: Sequence[Bandit]) -> list[Bandit]:
-        """The problems of the family in which the policy looks worst.
-
-        A quick scan of all problems in which the limit can be lost, by exact chances if they cost next to
-        nothing, then a longer one of those that came nearest and of problems whose gap just suffices, in
-        which a quick scan sees nothing: in the longer scan a chance at the limit shows itself SCAN_HITS
-        times, if the budget allows. Then problems beside the worst, in smaller and smaller steps. If chances
-        are too small to be counted, weighted paths look at fewer problems.
-        """
-        if policy in self.scanned:
-            return self.scanned[policy]
-        question, family = self.question, self.question.family
-        edges = question.edges()
-        pool = question.able([*watched, *edges, *family.members])
-        jumps = problems_at_jumps(question, policy)
-        if jumps:
-            pool = self._scan(policy, question.able([*pool, *jumps]), MORE * SCANNED, SCAN + 1)
-        elif len(pool) > 1:
-            pool = self._scan(policy, pool, SCANNED, SCAN)
-            common = max(self._share(policy, one, SCANNED) for one in pool[:2]) * SCANNED >= SEEN
-            looks = not common and self.weighted(policy)
-            finalists, close, steps = LOOKED if looks else (FINALISTS, CLOSEST, STEPS)
-            closest = sorted(edges, key=lambda problem: max(problem.gaps))[:close]
-            again = question.able([*(watched[:finalists] if looks else ()), *pool[:finalists], *closest])
-            share = self.budget / (question.horizon * max(MANY, len(again)))
-            seen = math.ceil(min(SCAN_HITS / question.limit, share))
-            paths = MORE * SCANNED if common else max(MORE * SCANNED, seen)
-            pool = self._scan(policy, again, paths, SCAN + 1, looks)
-            exact = question.exact_chance(policy, pool[0], EXACT_SCAN) is not None
-            for step in STEPS[:2] if exact else steps:
-                pool = self._climbed(policy, pool, step, paths, looks, exact)
-        self.scanned[policy] = list(dict.fromkeys([*hills(pool), *pool]))[:SUSPECTS]
-        return self.scanned[policy]
-
-    def _climbed(
-        self, policy: Policy, pool: list[Bandit], step: float, paths: int, looks: bool, exact: bool
-    ) -> list[Bandit]:
-        """The problems with those beside the worst of each hill: once or, if chances are exact, beside the
-        two worst, too, and again and again while a worse one is found."""
-        question = self.question
-        for _ in range(CLIMBS if exact else 1):
-            worst, tops = pool[0], dict.fromkeys([*hills(pool), *(pool[:2] if exact else ())])
-            beside = question.able(
-                [*pool[:SUSPECTS], *tops, *(one for top in tops for one in self._near(policy, top, step))]
-            )
-            if len(beside) <= SUSPECTS:
-                break
-            pool = self._scan(policy, beside, paths, SCAN + 1, looks)
-            if pool[0] == worst:
-                break
-        return pool
-
-    def _near(self, policy: Policy, problem: Bandit, step: float) -> list[Bandit]:
-        """The problems beside a problem, also those in which the chance of a policy that commits jumps."""
-        beside = self.question.near(problem, step)
-        return [*beside, *moved_to_jumps(self.question, policy, [problem, *beside])]
-
-    def _scan(
-        self, policy: Policy, pool: list[Bandit], paths: int, stage: int, looks: bool = False
-    ) -> list[Bandit]:
-        """The problems, the worst first: by exact chances if they can be had in a moment, by weighted paths
-        if asked so, and otherwise by the same random numbers for every policy. Problems in which the limit is
-        certainly not lost come last."""
-        if looks:
-            seen = dict(zip(pool, self.look(policy, pool), strict=True))
-            return sorted(pool, key=lambda one: -seen[one].value)
-        seconds = EXACT_SCAN if stage > SCAN else min(EXACT_QUICK, EXACT_SECONDS / len(pool))
-        known = {one: self.question.exact_chance(policy, one, seconds) for one in pool}
-        rest = [one for one in pool if known[one] is None]
-        ranked = worst_first(self.question, rest, self._losses(policy, rest, paths, stage))
-        exact = {one: chance.value for one, chance in known.items() if chance is not None}
-        best = sorted(exact, key=lambda one: -exact[one])
-        if not best or not ranked or exact[best[0]] == 0.0:
-            return [*ranked, *best]
-        return [best[0], ranked[0], *best[1:2], *ranked[1:], *best[2:]]
-
-    def _losses(self, policy: Policy, problems: list[Bandit], paths: int, stage: int) -> list[Floats]:
-        """The losses in each problem; what was played before is not played again."""
-        keys = [(policy, problem, paths, stage) for problem in problems]
-        new = [Play(*key) for key in keys if key not in self.played]
-        found = self.bench.losses(new, "looking for the worst problem")
-        self.played |= {tuple(play[:4]): lost for play, lost in zip(new, found, strict=True)}
-        return [self.played[key] for key in keys]
-
-    def _share(self, policy: Policy, problem: Bandit, paths: int) -> float:
-        """The share of the paths of a quick scan that lost the limit, or the exact chance."""
-        if (exact := self.question.exact_chance(policy, problem, EXACT_QUICK)) is not None:
-            return exact.value
-        return float(self.question.reaches(self.played[policy, problem, paths, SCAN]).mean())
-
-    def glimpse(self, policy: Policy, problem: Bandit) -> Estimate | None:
-        """What is known of the chance in one of the suspects: a look, or a scan if it shows that the chance
-        is above the limit. (The worst of several scans of few paths often looks worse than it is.)"""
-        if (policy, problem) in self.looked:
-            return self.looked[policy, problem]
-        lost = self.played.get((policy, problem, MORE * SCANNED, SCAN + 1))
-        seen = None if lost is None else self.question.chance(lost)
-        return seen if seen is not None and seen.low > self.question.limit else None
-
-    def look(self, policy: Policy, problems: Sequence[Bandit]) -> list[Estimate]:
-        """The chances by looks at those problems that were not looked at before."""
-        question, bench = self.question, self.bench
-
-        def work(problem: Bandit) -> tuple[Estimate, int]:
-            return look(question, bench, policy, problem, self.counted)
-
-        def done(problem: Bandit, found: tuple[Estimate, int]) -> None:
-            self.looked[policy, problem] = found[0]
-            bench.count(found[1], "looking for the worst problem")
-
-        bench.together([one for one in problems if (policy, one) not in self.looked], work, done)
-        return [self.looked[policy, problem] for problem in problems]
-
     def chance(self, policy: Policy, watched: Sequence[Bandit], decide: bool = True) -> Confirmed:
         """The chance in the worst problem, or on average. decide: go on until it is known to be within the
         limit or not, or the budget is spent; otherwise one look is enough."""
         if not self.question.everywhere:
             return self._counted(policy, list(self.question.family.members), decide, self.pulls(policy))
         suspects, answers = self._worst_seen_first(policy, self.suspects(policy, watched)), list[Confirmed]()
+        budget = self.pulls(policy) / len(suspects)
         for problem in suspects:
-            answers.append(self._in(policy, problem, decide, self.pulls(policy) / len(suspects)))
+            answers.append(self._in(policy, problem, decide, budget))
             if decide and answers[-1].chance.high > self.question.limit:
                 break  # one problem is enough to say no, or that nothing can be said
-        return self._together(policy, answers, decide, self.pulls(policy) / len(suspects))
+        return self._together(policy, answers, decide, budget)
 
     def completed(self, policy: Policy, watched: Sequence[Bandit], answer: Confirmed) -> Confirmed:
         """The answer of a policy that broke the limit in one problem, after a look in its other suspects."""
@@ -259,28 +124,15 @@ class Confirmation:
             tall = [top for top in hills(known) if exact[top].chance.value >= TALL * worst.chance.value]
             tops = [self._polished(policy, exact[top], seconds) for top in tall]
             worst = max(tops, key=lambda answer: answer.chance.value)
-            beside = self._beside_exact(policy, worst.worst, decide, budget) if within else []
-            answers = [*answers, *beside]
+            if within:
+                answers = [*answers, *self._beside_exact(policy, worst.worst, decide, budget)]
             worst = max(worst, *answers, key=lambda answer: answer.chance.value)
         high = max(worst.chance.high, *(answer.chance.high for answer in answers))
         low = min(worst.chance.value, max(answer.chance.low for answer in (worst, *answers)))
-        chance = Estimate(worst.chance.value, low, high, LEVEL)
-        nominal = any(answer.nominal for answer in answers)
+        chance, nominal = Estimate(worst.chance.value, low, high, LEVEL), any(one.nominal for one in answers)
         widest = max((worst, *answers), key=lambda answer: answer.chance.high)
         source = worst.source if widest.source == worst.source else f"{worst.source} and {widest.source}"
         return Confirmed(chance, source, worst.worst, len(answers), nominal)
-
-    def _worst_seen_first(self, policy: Policy, suspects: list[Bandit]) -> list[Bandit]:
-        """The suspects in the order of the chances that were seen, so that a no comes soon; those of which
-        nothing was seen come last, in their order."""
-
-        def seen(problem: Bandit) -> float:
-            if (policy, problem) in self.looked:
-                return self.looked[policy, problem].value
-            lost = self.played.get((policy, problem, MORE * SCANNED, SCAN + 1))
-            return -1.0 if lost is None else float(self.question.reaches(lost).mean())
-
-        return sorted(suspects, key=lambda one: -seen(one))
 
     def _polished(self, policy: Policy, worst: Confirmed, seconds: float) -> Confirmed:
         """The answer in a worse problem beside the worst one of a hill, if exact chances find any.
@@ -288,19 +140,19 @@ class Confirmation:
         A scan by paths cannot tell two chances that differ by less than its error, and an exact chance is
         stated without an error, so that the scan's error must not be left in it.
         """
-        question, tried, places = self.question, {worst.worst}, list(FINE_STEPS)
-        while places and len(tried) <= POLISHED:
+        question, tried, steps = self.question, {worst.worst}, list(FINE_STEPS)
+        while steps and len(tried) <= POLISHED:
             before = worst
-            last = question.by_a_pull(worst.worst) if len(places) == 1 else ()
-            beside = question.able([*self._near(policy, worst.worst, places[0]), *last])
+            last = question.by_a_pull(worst.worst) if len(steps) == 1 else ()
+            beside = question.able([*self._near(policy, worst.worst, steps[0]), *last])
             new = [one for one in beside if one not in tried]
             tried |= set(new)
             for problem in new:
                 chance = question.exact_chance(policy, problem, seconds)
                 if chance is not None and chance.value > worst.chance.value:
                     worst = Confirmed(chance, EXACT, problem)
-            if worst is before or (len(places) > 1 and 2 * len(tried) > POLISHED):
-                places.pop(0)  # half of the problems are kept for the last steps
+            if worst is before or (len(steps) > 1 and 2 * len(tried) > POLISHED):
+                steps.pop(0)  # half of the problems are left for the last steps
         if len(tried) == 1:
             return worst  # the family has no problems beside this one
         high = min(1.0, worst.chance.high * (1.0 + BETWEEN))
@@ -309,11 +161,9 @@ class Confirmation:
     def _beside_exact(self, policy: Policy, worst: Bandit, decide: bool, budget: float) -> list[Confirmed]:
         """The answers in the problems like the worst one whose exact chances take too long: an exact chance
         is stated without an error, and must not stand for problems of which too little was seen."""
-        unknown = [
-            one
-            for one in self.question.like(worst)
-            if self.question.exact_chance(policy, one, EXACT_SECONDS) is None
-        ]
+        question = self.question
+        alike = question.like(worst)
+        unknown = [one for one in alike if question.exact_chance(policy, one, EXACT_SECONDS) is None]
         return [self._in(policy, problem, decide, budget) for problem in unknown]
 
     def _in(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Confirmed:
@@ -323,14 +173,9 @@ class Confirmation:
             return Confirmed(exact, EXACT, problem)
         if not decide and self._common(policy, self.suspects(policy, ())[0]):
             return self._counted(policy, [problem], decide, min(budget, GLANCE * question.horizon))
-        if question.straight and self._first() * question.horizon > budget:
+        if not question.late and self._first() * question.horizon > budget:
             return self._rare(policy, problem, decide, budget)
         return self._counted(policy, [problem], decide, budget)
-
-    def _common(self, policy: Policy, problem: Bandit) -> bool:
-        """Whether a scan met losses of the limit so often that they can be counted."""
-        key = (policy, problem, MORE * SCANNED, SCAN + 1)
-        return key in self.played and int(self.question.reaches(self.played[key]).sum()) >= SEEN
 
     def _first(self) -> int:
         """Paths of the first look."""
@@ -338,24 +183,21 @@ class Confirmation:
 
     def _counted(self, policy: Policy, problems: list[Bandit], decide: bool, budget: float) -> Confirmed:
         """Count paths, equally many of each problem, in looks of more and more."""
-        question, lost = self.question, np.empty(0)
+        question, losses = self.question, [np.empty(0) for _ in problems]
         most = max(32, int(budget / (question.horizon * len(problems))))
         share = min(most, math.ceil(self._first() / len(problems)))
-        per_problem: list[list[Floats]] = [[] for _ in problems]
         while True:
             self.looks += 1
-            stage = FRESH + self.looks
-            plays = members_of(policy, problems, share, stage)
-            for mine, found in zip(per_problem, self.bench.losses(plays, "confirming"), strict=True):
-                mine.append(found)
-            lost = np.concatenate([part for mine in per_problem for part in mine])
-            chance = question.chance(lost, 1.0 - 2.0 * self.tail)
-            done = lost.size // len(problems)
+            plays = members_of(policy, problems, share, FRESH + self.looks)
+            fresh = self.bench.losses(plays, "confirming")
+            losses = [np.concatenate(pair) for pair in zip(losses, fresh, strict=True)]
+            chance = question.chance(np.concatenate(losses), 1.0 - 2.0 * self.tail)
+            done = losses[0].size
             undecided = chance.low <= question.limit < chance.high
             if not (decide and undecided and done < most):
                 break
             share = min(most - done, (MORE - 1) * done)
-        worst = worst_first(question, problems, [np.concatenate(mine) for mine in per_problem])[0]
+        worst = worst_first(question, problems, losses)[0]
         return Confirmed(chance, "simulated paths", worst, len(problems))
 
     def _rare(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Confirmed:
@@ -402,7 +244,7 @@ class Confirmation:
         problems that are worst for one loss are often not the worst ones for a larger loss. Weighted paths
         need a loss to look at, so that they are not used."""
         question = replace(self.question, loss=math.nan)
-        return Confirmation(question, self.bench, self.budget, self.looks, dear=self.dear)
+        return Confirmation(question, self.bench, self.budget, looks=self.looks, dear=self.dear)
 
     def promise(self, policy: Policy, watched: Sequence[Bandit], times: float = 1.0) -> Promise:
         """The smallest loss that can be promised, in three digits, and its chance; infinite if the paths are
@@ -430,9 +272,8 @@ class Confirmation:
         chances = [asked.chance(lost, level) for lost in samples]
         place = int(np.argmax([chance.high for chance in chances]))
         worst = worst_first(asked, problems, losses)[0] if together else problems[place]
-        chance = Estimate(chances[place].value, chances[place].low, chances[place].high, LEVEL)
-        likely = max(limit.value for limit in limits)
-        return Promise(loss, likely, Confirmed(chance, "simulated paths", worst, len(problems)))
+        answer = Confirmed(replace(chances[place], level=LEVEL), "simulated paths", worst, len(problems))
+        return Promise(loss, max(limit.value for limit in limits), answer)
 
     def mean(self, policy: Policy, paths: int) -> tuple[Estimate, Floats]:
         """The mean loss over the members on fresh numbers, and the losses of all paths.
@@ -448,18 +289,6 @@ class Confirmation:
         return estimates.mean(losses, (0.0, most), LEVEL), losses
 
 
-def hills(problems: Sequence[Bandit]) -> list[Bandit]:
-    """Of problems, the worst first: the worst with each number of arms that are like the second-best one.
-
-    The chance has a maximum for each such number, at a gap of its own, with lower chances between them. A
-    climb from one does not find the others. With many arms, only the worst of these problems count.
-    """
-    kinds: dict[int, Bandit] = {}
-    for problem in problems:
-        kinds.setdefault(runners_up(problem), problem)
-    return list(kinds.values())[:SUSPECTS]
-
-
 def stated(found: TailEstimate, limit: float) -> tuple[Estimate, bool]:
     """The interval that a plan states for a rare event, and whether this interval is nominal.
 
@@ -472,14 +301,3 @@ def stated(found: TailEstimate, limit: float) -> tuple[Estimate, bool]:
         return Estimate(found.value, about.sure_low, about.sure_high, LEVEL), False
     nominal = found.method == "importance sampling" and found.high < about.sure_high
     return Estimate(found.value, found.low, found.high, LEVEL), nominal
-
-
-def above(value: float) -> float:
-    """The next larger number with three significant digits.
-
-    >>> above(5.0), above(0.0123), above(99.95)
-    (5.01, 0.0124, 100.0)
-    """
-    step = 10.0 ** (math.floor(math.log10(max(value, 1e-290))) - 2)
-    found = float(f"{step * math.ceil(value / step):.3g}")
-    return found if found > value else float(f"{found + step:.3g}")

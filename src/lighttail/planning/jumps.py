@@ -28,7 +28,7 @@ def jumping(question: Question, policy: Policy) -> bool:
     """Whether the policy commits, so that its chance jumps within the family, which is a box."""
     return (
         policy.turns is not None
-        and question.straight
+        and not question.late
         and not question.asks_for_loss
         and question.family.low is not None
         and policy.turns * question.family.arms < question.horizon
@@ -42,22 +42,18 @@ def problems_at_jumps(question: Question, policy: Policy) -> list[Bandit]:
     """
     if not jumping(question, policy):
         return []
-    family = question.family
+    family, found = question.family, dict[Bandit, None]()
     low, high = np.array(family.low), np.array(family.high)
-    best = int(np.argmax(high))
-    rest = [arm for arm in range(family.arms) if arm != best]
-    tops = np.linspace(low[best], high[best], TOPS) if family.members[0].noise.outcomes else high[[best]]
-    found = dict[tuple[float, ...], Bandit]()
+    bottom, best = low[high.argmax()], high.max()
+    tops = np.linspace(bottom, best, TOPS) if family.members[0].noise.outcomes else np.array([best])
     for top in tops.tolist():
         widest = top - float(low.min())
         for near in range(1, family.arms):
-            for share in SHARES if near < len(rest) else SHARES[:1]:
+            for share in SHARES if near < family.arms - 1 else SHARES[:1]:
                 for gap in _gaps(question, policy.turns or 0.0, near, share, widest):
-                    means = np.full(family.arms, top - gap - share * (widest - gap))
-                    means[rest[:near]], means[best] = top - gap, top
-                    inside = tuple(np.clip(means, low, np.minimum(high, top)).tolist())
-                    found[inside] = family.at(*inside)
-    return question.able(found.values())
+                    rest = top - gap - share * (widest - gap)
+                    found[family.placed(top, top - gap, near, rest)] = None
+    return question.able(found)
 
 
 def _gaps(question: Question, m: float, near: int, share: float, widest: float) -> Iterator[float]:

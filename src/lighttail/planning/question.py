@@ -33,14 +33,14 @@ NO_CHANCE = Estimate(math.nan, 0.0, 1.0, LEVEL)
 class Question:
     """loss: the loss whose chance is limited, or nan if the smallest loss is asked for that can be promised.
     limit: the chance that is allowed. everywhere: whether in the worst problem of the family or on average.
-    straight: whether rewards are known at once, so that exact laws apply. known: exact chances so far."""
+    late: whether rewards become known late, so that no exact law applies. known: exact chances so far."""
 
     family: Family
     horizon: int
     loss: float
     limit: float
     everywhere: bool
-    straight: bool = True
+    late: bool = False
     known: dict[tuple[Policy, Bandit], float] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -49,7 +49,7 @@ class Question:
     def by_counting(self) -> bool:
         """Whether chances can only be counted: for late rewards, and for averages, there are no exact laws
         and no weighted paths."""
-        return not (self.straight and self.everywhere)
+        return self.late or not self.everywhere
 
     @property
     def confirmed_in(self) -> int:
@@ -87,15 +87,15 @@ class Question:
         is x / m for another m (see `snapped`), around the same best arm or around the same second-best arm.
         With rewards of 0 or 1, chances of neighbouring numbers m lie on no smooth curve."""
         family, means, top = self.family, np.array(problem.means), max(problem.means)
-        if self.asks_for_loss or family.high is None or family.low is None or not any(problem.gaps):
+        if self.asks_for_loss or family.high is None or not any(problem.gaps):
             return []
         gap, alike = second_best(problem)
-        pulls, moved = round(self.loss / gap), []
+        pulls, moved = round(self.loss / gap), list[Floats]()
         for other in range(max(1, pulls - 2), pulls + 3):
             wanted = self._gap_at(other)
             moved += [np.where(alike, top - wanted, means), np.where(means == top, top - gap + wanted, means)]
-        inside = (one for one in moved if (family.low <= one).all() and (one <= family.high).all())
-        return [one for place in inside if (one := family.at(*place.tolist())) != problem]
+        inside = [one for one in moved if np.array_equal(one, np.clip(one, family.low, family.high))]
+        return [one for point in inside if (one := family.at(*point.tolist())) != problem]
 
     def like(self, problem: Bandit) -> list[Bandit]:
         """The problems that differ from a problem in the other arms alone (`Family.like`), if the limit can
@@ -151,7 +151,7 @@ class Question:
 
     def exact_chance(self, policy: Policy, problem: Bandit, seconds: float) -> Estimate | None:
         """The exact chance if it can be had in this number of seconds."""
-        if not self.straight or self.asks_for_loss:
+        if self.late or self.asks_for_loss:
             return None
         found = self.known.get((policy, problem))
         if found is None:

@@ -12,58 +12,39 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, NamedTuple
+from itertools import islice
 
 import numpy as np
 
-from lighttail.checks import number, refuse
-from lighttail.outcomes.estimates import Estimate, proportion_limits
-from lighttail.planning.bench import Bench, Play
+from lighttail.outcomes.estimates import Estimate
+from lighttail.planning.bench import Bench, Play, members_of
 from lighttail.planning.curves import FINEST, Candidate, Curve
-from lighttail.planning.edges import edges, further_edges, has_edge, sure
-from lighttail.planning.question import HIGH, LEVEL, Question, Score, mean_over, worst_first
+from lighttail.planning.edges import edges, further_edges
+from lighttail.planning.effort import (
+    BUDGET,
+    FEW,
+    FIRST_TAIL,
+    ROUNDS,
+    WATCHED,
+    SearchRound,
+    confirming_paths,
+    factor_of,
+    reachable,
+)
+from lighttail.planning.looks import has_edge, sure
+from lighttail.planning.question import HIGH, Question, Score, mean_over, worst_first
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.records import Floats
 
 MEMBERS = 24  # of the family, for mean losses: the same in all rounds, so that all means can be compared
-WATCHED = 4  # problems per curve in which the worst is sought
 FEWEST = 2  # paths per member: their differences give the standard error
 PROBES = 32  # paths with which they are found
 EXACT_SECONDS = 0.15  # for the exact chance of one candidate
 CLOSE = 2.0  # standard errors within which two means may be equal
-BUDGET = 2e9  # pulls of a search, about
-CONFIRM = 0.25  # of the budget, to confirm one choice
-CONFIRM_COUNTED = 4.0  # times more if chances can only be counted
 LATER_LOOK = 4  # the number of the look that mostly confirms a choice, about
 HARDLY = 0.1  # of the limit: a smaller chance is not aimed at
-FIRST_TAIL = (1.0 - LEVEL) / 2.0 * 6.0 / math.pi**2  # the share of the error of a first look, on each side
-LEAST_EFFORT, MOST_EFFORT = 0.001, 1000.0
-
-
-class SearchRound(NamedTuple):
-    """paths: for the mean, of each of MEMBERS problems. watched: problems for the chance, with `hits` paths
-    each. kept: candidates that go on to the next round. exact: whether chances are exact if they can be had
-    in a moment."""
-
-    paths: int
-    watched: int
-    hits: int
-    kept: int
-    exact: bool = False
-
-
-ROUNDS = (
-    SearchRound(4, WATCHED, 64, 24),
-    SearchRound(12, WATCHED, 256, 10),
-    SearchRound(32, 3, 1024, 5, exact=True),
-    SearchRound(64, 2, 4096, 5, exact=True),
-)
-FEW = 12.0  # hits at the limit in the last round below which chances are not counted
 WANTED, AT_MOST = 24.0, 0.125  # hits at the limit in a look that can only count, and its most, of the budget
-RARE_PULLS = 8e8  # of all looks of weighted paths, about
-BASE = 200_000  # paths of all rounds together, about
 COUNTED = 2  # rounds with all policies if the edges of curves are sought
 MEANS = SearchRound(128, 1, 64, 0, exact=True)  # for the mean losses at the edges
 
@@ -74,9 +55,9 @@ class Search:
 
     budget: pulls of the search, about. proof: the budget of the plan that confirms what is found; 0 if it is
     the same. known: chances that need not be counted. orders: the problems to look at first, for some
-    candidates. counts: the hits and the paths of the latest round in each problem. left: the curves whose
-    edges were not sought, with a guess of the edge and of the mean loss there. waiting: the policies without
-    an edge that were left out after the first rounds.
+    candidates. counts: the hits and the paths of the latest round in each problem. unsought: the curves
+    whose edges were not sought, with a guess of the edge and of the mean loss there. waiting: the policies
+    without an edge that were left out after the first rounds.
     """
 
     question: Question
@@ -89,7 +70,7 @@ class Search:
     known: dict[tuple[Policy, Bandit], Estimate] = field(default_factory=dict)
     orders: dict[Candidate, tuple[Bandit, ...]] = field(default_factory=dict)
     counts: dict[Candidate, dict[Bandit, Floats]] = field(default_factory=dict)
-    left: dict[int, tuple[float, float]] = field(default_factory=dict)
+    unsought: dict[int, tuple[float, float]] = field(default_factory=dict)
     waiting: set[Candidate] = field(default_factory=set)
 
     def run(self) -> list[Score]:
@@ -118,10 +99,10 @@ class Search:
     @cached_property
     def with_edges(self) -> frozenset[int]:
         """The curves whose edges can be found."""
-        question, rare = self.question, not self.counted
-        if question.asks_for_loss or (rare and question.by_counting):
+        question = self.question
+        if question.asks_for_loss or (question.by_counting and not self.counted):
             return frozenset()
-        return frozenset(turn for turn in range(len(self.curves)) if has_edge(self, turn, rare))
+        return frozenset(turn for turn in range(len(self.curves)) if has_edge(self, turn))
 
     @cached_property
     def counted(self) -> int:
@@ -191,7 +172,7 @@ class Search:
                 latest = [score for score in latest if may(score)]
                 if not latest:
                     break
-                latest = self.kept(latest, asked.kept)
+                latest = self.going_on(latest, asked.going)
                 alive = [score.candidate for score in latest]
                 alive += self._between(latest, 2.0 ** (0.5 ** (turn + 1)))
         return latest
@@ -205,7 +186,7 @@ class Search:
             return score.mean - doubt * score.error <= bar and score.chance.low <= limit
 
         rest = [score for one, score in self.scores.items() if one in self.waiting and may(score)]
-        few = [score.candidate for score in self.kept(rest, ROUNDS[COUNTED].kept)] if rest else []
+        few = [score.candidate for score in self.going_on(rest, ROUNDS[COUNTED].going)] if rest else []
         self.waiting -= set(few)
         return self._rounds(few, COUNTED, len(ROUNDS), may) if few else []
 
@@ -259,85 +240,87 @@ class Search:
         self, candidates: Iterable[Candidate], asked: SearchRound, stage: int, label: str
     ) -> list[Score]:
         """Play the candidates; the scores replace those of earlier rounds."""
-        candidates = list(candidates)
-        members, plays = self.members, list[Play]()
-        places: list[tuple[Candidate, tuple[Bandit, ...], int]] = []
-        exact: dict[tuple[Candidate, Bandit], Estimate] = {}
+        plays, parts = list[Play](), []
         for one in candidates:
+            problems = self._problems(one, asked.watched)
+            known = self._known_in(one.policy, problems, asked.exact)
+            unknown = [problem for problem in problems if problem not in known]
             paths, hits = (fewer(count, self.curves[one.curve]) for count in (asked.paths, asked.hits))
             if not self.question.everywhere:  # the paths of the members say the chance, too
-                paths = max(paths, math.ceil(asked.watched * hits / len(members)))
-            plays += members_of(one.policy, members, paths, stage)
-            look = self._look(one, asked.watched)
-            for problem in look:
-                known = self.known.get((one.policy, problem))
-                if known is None and asked.exact:
-                    known = self.question.exact_chance(one.policy, problem, EXACT_SECONDS)
-                if known is not None:
-                    exact[one, problem] = known
-            asking = tuple(problem for problem in look if (one, problem) not in exact)
-            plays += [Play(one.policy, problem, hits, 100 + stage) for problem in asking]
-            places.append((one, look, len(asking)))
+                paths = max(paths, math.ceil(asked.watched * hits / len(self.members)))
+            plays += members_of(one.policy, self.members, paths, stage)
+            plays += [Play(one.policy, problem, hits, 100 + stage) for problem in unknown]
+            parts.append((one, unknown, known))
         losses = iter(self.bench.losses(plays, label))
         found = []
-        for one, look, count in places:
-            of_members = [next(losses) for _ in members]
-            drawn = [next(losses) for _ in range(count)]
-            chances = {problem: exact[one, problem] for problem in look if (one, problem) in exact}
-            found.append(self._scored(one, of_members, look, drawn, chances))
+        for one, unknown, known in parts:
+            of_members = list(islice(losses, len(self.members)))
+            found.append(self._scored(one, of_members, unknown, list(islice(losses, len(unknown))), known))
         self.scores |= {score.candidate: score for score in found}
         return found
 
-    def _look(self, one: Candidate, count: int) -> tuple[Bandit, ...]:
-        """The problems in which the chance of a candidate is looked at; none if the average is asked for."""
+    def _problems(self, candidate: Candidate, count: int) -> tuple[Bandit, ...]:
+        """The problems in which the chance of a candidate is looked at; none if the average is asked for. If
+        nothing else is known, those of the nearest policy on the curve that was played, or those probed."""
         if not self.question.everywhere:
             return ()
-        before = self.scores.get(one)
-        order = before.watched if before is not None else self._neighbour_order(one)
-        order = self.orders.get(one, order)
-        return order[:count]
+        if candidate in self.orders:
+            return self.orders[candidate][:count]
+        if candidate in self.scores:
+            return self.scores[candidate].watched[:count]
+        played = [score for other, score in self.scores.items() if other.curve == candidate.curve]
+        if not played or math.isnan(candidate.scale):
+            return self.watched[candidate.curve][:count]
+        nearest = min(played, key=lambda score: abs(math.log(score.candidate.scale / candidate.scale)))
+        return nearest.watched[:count]
 
-    def _neighbour_order(self, one: Candidate) -> tuple[Bandit, ...]:
-        """The worst problems of the nearest policy on the curve that was played, or else those probed."""
-        known = [score for other, score in self.scores.items() if other.curve == one.curve]
-        if not known or math.isnan(one.scale):
-            return self.watched[one.curve]
-        nearest = min(known, key=lambda score: abs(math.log(score.candidate.scale / one.scale)))
-        return nearest.watched
+    def _known_in(self, policy: Policy, problems: Iterable[Bandit], exact: bool) -> dict[Bandit, Estimate]:
+        """The chances that need not be counted. exact: whether exact ones are computed."""
+        found = {}
+        for problem in problems:
+            chance = self.known.get((policy, problem))
+            if chance is None and exact:
+                chance = self.question.exact_chance(policy, problem, EXACT_SECONDS)
+            if chance is not None:
+                found[problem] = chance
+        return found
 
     def _scored(
         self,
-        one: Candidate,
+        candidate: Candidate,
         of_members: list[Floats],
-        look: tuple[Bandit, ...],
+        unknown: list[Bandit],
         drawn: list[Floats],
         known: dict[Bandit, Estimate],
     ) -> Score:
+        """The score of a candidate. drawn: the losses in the problems in which its chance is unknown."""
         question = self.question
         mean, error = mean_over(of_members)
         if not question.everywhere:
             pooled = np.concatenate(of_members)
             members = worst_first(question, self.members, of_members)
-            looked = self.known.get((one.policy, self.members[0]))
+            looked = self.known.get((candidate.policy, self.members[0]))
             chance, paths = (question.chance(pooled), pooled.size) if looked is None else (looked, 0)
             promised, high = question.promised(pooled), float(np.quantile(pooled, HIGH))
-            return Score(one, mean, error, chance, promised, high, paths, tuple(members[:WATCHED]))
-        unknown = [problem for problem in look if problem not in known]
-        chances = known | {
-            problem: question.chance(lost) for problem, lost in zip(unknown, drawn, strict=True)
+            return Score(candidate, mean, error, chance, promised, high, paths, tuple(members[:WATCHED]))
+        counted = dict(zip(unknown, drawn, strict=True))
+        chances = known | {problem: question.chance(lost) for problem, lost in counted.items()}
+        self.counts[candidate] = {
+            problem: np.array([question.reaches(lost).sum(), lost.size], dtype=float)
+            for problem, lost in counted.items()
         }
-        hits = [(float(question.reaches(lost).sum()), float(lost.size)) for lost in drawn]
-        self.counts[one] = {problem: np.array(pair) for problem, pair in zip(unknown, hits, strict=True)}
-        rest = worst_first(question, unknown, drawn)
-        ordered = [*rest, *known]  # a chance of 0 that is known does not stand for one that was counted
+        ordered = [
+            *worst_first(question, unknown, drawn),
+            *known,
+        ]  # a known 0 does not stand for a counted candidate
         if not question.asks_for_loss:
             ordered.sort(key=lambda problem: -chances[problem].value)  # stable: ties keep their order
-        behind = [problem for problem in self.watched[one.curve] if problem not in ordered]
+        behind = [problem for problem in self.watched[candidate.curve] if problem not in ordered]
         promised = max((question.promised(lost) for lost in drawn), default=question.loss)
         worst = ordered[0]
         paths = 0 if worst in known else drawn[0].size
         high = max((float(np.quantile(lost, HIGH)) for lost in drawn), default=chances[worst].value)
-        return Score(one, mean, error, chances[worst], promised, high, paths, (*ordered, *behind))
+        return Score(candidate, mean, error, chances[worst], promised, high, paths, (*ordered, *behind))
 
     def ranked(self, scores: Iterable[Score]) -> list[Score]:
         """The candidates that may be the answer, the best first; if none may, those that come nearest."""
@@ -356,7 +339,7 @@ class Search:
         bar = min((score.mean + CLOSE * score.error for score in within), default=math.inf)
         return [score for score in ranked if score.mean - CLOSE * score.error <= bar]
 
-    def kept(self, scores: Sequence[Score], count: int) -> list[Score]:
+    def going_on(self, scores: Sequence[Score], count: int) -> list[Score]:
         """The candidates that go on: by turns the one with the least mean and the one with the least tail.
 
         Few paths cannot show that a chance is within the limit, so that the cheapest may all turn out to
@@ -390,89 +373,6 @@ class Search:
         return list(found.values())
 
 
-def expected_pulls(question: Question, budget: float) -> int:
-    """The pulls that a plan takes, about: a search whose paths are not fewer than the least, and the looks of
-    weighted paths if chances are rare, which cost the same however small the effort is."""
-    paths = BASE * factor_of(question, budget)
-    rare = round(factor_of(question, budget) * ROUNDS[-1].hits) * question.limit < FEW
-    if not question.by_counting:
-        return int(1.5 * paths * question.horizon + (RARE_PULLS if rare else 0.0))
-    return int(2.5 * (paths * question.horizon + confirming(question, CONFIRM * budget)))
-
-
-def confirming(question: Question, budget: float) -> float:
-    """The pulls with which one choice is confirmed, at most."""
-    return CONFIRM_COUNTED * budget if question.by_counting else budget
-
-
-def confirming_paths(question: Question, budget: float) -> float:
-    """The paths, in each of its problems, with which one choice is confirmed, at most."""
-    return confirming(question, CONFIRM * budget) / (question.confirmed_in * question.horizon)
-
-
-def factor_of(question: Question, budget: float) -> float:
-    """By how much more paths the rounds have than they say: from a quarter to 16 times as many."""
-    return min(16.0, max(0.25, budget / (BASE * question.horizon)))
-
-
-def check_effort(effort: Any) -> float:
-    """Refuse an effort with which a plan would find nothing or take days."""
-    if not LEAST_EFFORT <= number("effort", effort) <= MOST_EFFORT:
-        raise refuse("effort", effort, f"a number from {LEAST_EFFORT:g} to {MOST_EFFORT:,.0f}")
-    return float(effort)
-
-
-def members_of(policy: Policy, members: Sequence[Bandit], paths: int, stage: int) -> list[Play]:
-    """The plays of a policy on members whose paths are put together, each with random numbers of its own."""
-    return [Play(policy, member, paths, stage, place) for place, member in enumerate(members)]
-
-
 def fewer(paths: int, curve: Curve) -> int:
     """The paths that a curve is played with where others are played with `paths`."""
     return max(FEWEST, paths // curve.dear)
-
-
-def boundary(search: Search, best: Score, target: float, steps: int) -> list[Score]:
-    """Halve the way, along the curve, from the best policy that is allowed to the next that is not.
-
-    The mean loss mostly grows with exploration, so the policy with the least allowed exploration is the best
-    of its curve. target: the chance that still counts as allowed.
-    """
-    one, found = best.candidate, [best]
-    if math.isnan(one.scale) or search.question.asks_for_loss:
-        return found
-    mine = (score for score in search.scores.values() if score.candidate.curve == one.curve)
-    on_curve = sorted(mine, key=lambda score: score.candidate.scale)
-    for below, above in pairwise(on_curve):
-        if above.candidate == one and below.chance.value > target:
-            worse, better = below.candidate.scale, one.scale
-            break
-    else:
-        return found
-    last = ROUNDS[-1]
-    for turn in range(steps):
-        middle = math.sqrt(worse * better)
-        new = search.curves[one.curve].candidates(one.curve, (middle,))
-        if not new or new[0].policy in {other.policy for other in search.scores}:
-            break
-        (score,) = search.score(new, search.sized(last), len(ROUNDS) + 1 + turn, "search, the limit itself")
-        if score.chance.value <= target:
-            better = middle
-            found.append(score)
-        else:
-            worse = middle
-    return found
-
-
-def reachable(limit: float, paths: int, tail: float) -> float:
-    """The largest chance that `paths` paths will probably show to be within the limit.
-
-    The upper limit of the chance must not exceed `limit`. k is the largest number of hits with which this is
-    so; a chance whose number of hits lies a standard deviation below k passes five times in six.
-    """
-    none, too_many = -1, int(limit * paths) + 1
-    while too_many - none > 1:
-        middle = (none + too_many) // 2
-        _, high = proportion_limits(np.array([middle]), paths, 1.0 - 2.0 * tail)
-        none, too_many = (middle, too_many) if high[0] <= limit else (none, middle)
-    return max(0.0, none - math.sqrt(max(0, none))) / paths

@@ -9,9 +9,8 @@ import numpy as np
 
 from lighttail.noises import Noise
 from lighttail.outcomes.estimates import Estimate, mean
-from lighttail.planning.bench import Bench, Play
+from lighttail.planning.bench import Bench, Play, members_of
 from lighttail.planning.question import LEVEL, Question
-from lighttail.planning.search import members_of
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
@@ -28,20 +27,18 @@ class Misjudged:
 
     what: str
     factor: float
+    loss: float
     mean_loss: Estimate
     chance: Estimate
-    loss: float
 
 
 def sensitivity(question: Question, policy: Policy, worst: Bandit, bench: Bench) -> tuple[Misjudged, ...]:
     """The mean loss over the family, and the chance in the worst problem or on average, for each
     misjudgement."""
-    found = []
-    for what, change in (("the noise", louder), ("the gaps", wider), ("the horizon", None)):
-        for factor in FACTORS:
-            one = _misjudged(question, policy, worst, bench, what, change, factor)
-            found += [one] if one is not None else []
-    return tuple(found)
+    changes = (("the noise", louder), ("the gaps", wider), ("the horizon", None))
+    cases = [(what, change, factor) for what, change in changes for factor in FACTORS]
+    found = (_misjudged(question, policy, worst, bench, *case) for case in cases)
+    return tuple(one for one in found if one is not None)
 
 
 def louder(problem: Bandit, factor: float) -> Bandit | None:
@@ -73,29 +70,28 @@ def _misjudged(
     question: Question, policy: Policy, worst: Bandit, bench: Bench, what: str, change: Any, factor: float
 ) -> Misjudged | None:
     horizon, loss = question.horizon, question.loss
-    problems = [*question.family.members, worst]
-    changed: list[Bandit]
+    changed: list[Any] = [*question.family.members, worst]
     if change is None:
         horizon, loss = max(question.family.arms, round(factor * horizon)), factor * loss
-        changed = problems
     else:
-        made = [change(problem, factor) for problem in problems]
-        if any(problem is None for problem in made):
+        changed = [change(problem, factor) for problem in changed]
+        if any(problem is None for problem in changed):
             return None
-        changed = [problem for problem in made if problem is not None]
         what = "the rates" if what == "the noise" and worst.noise.outcomes == (0.0, 1.0) else what
+    *members, worst = changed
     paths = PATHS if question.everywhere else HITS
-    plays = members_of(policy, changed[:-1], max(2, paths // (len(changed) - 1)), STAGE)
-    plays += [Play(policy, changed[-1], HITS, STAGE)] if question.everywhere else []
+    plays = members_of(policy, members, max(2, paths // len(members)), STAGE)
+    plays += [Play(policy, worst, HITS, STAGE)] if question.everywhere else []
     there = replace(bench, horizon=horizon, pulls=0, playing=0.0, report=None, ready={})
     losses = there.losses(plays, "sensitivity")
     bench.count(there.pulls, "sensitivity")
     bench.playing += there.playing
-    most = max(problem.most_lost(horizon) for problem in changed)
-    asked = replace(question, horizon=horizon, loss=loss)
-    of_members = np.concatenate(losses[: len(changed) - 1])
-    chance = asked.chance(losses[-1] if question.everywhere else of_members)
-    judged = changed[-1:] if question.everywhere else changed[:-1]
+    of_members = np.concatenate(losses[: len(members)])
+    judged = [worst] if question.everywhere else members
     if all(problem.most_lost(horizon) < loss - question.slack for problem in judged):
         chance = Estimate(0.0, 0.0, 0.0, LEVEL)  # nobody can lose so much there
-    return Misjudged(what, factor, mean(of_members, (0.0, most), LEVEL), chance, loss)
+    else:
+        asked = replace(question, horizon=horizon, loss=loss)
+        chance = asked.chance(losses[-1] if question.everywhere else of_members)
+    most = max(problem.most_lost(horizon) for problem in changed)
+    return Misjudged(what, factor, loss, mean(of_members, (0.0, most), LEVEL), chance)

@@ -60,7 +60,7 @@ def frontier_figure(plan: Plan) -> Figure:
         ends = []
         for name, points, colour in coloured_curves(plan):
             _draw_curve(axes, plan, points, colour, scale)
-            ends.append((name, colour, *_label_place(plan, points, scale, right)))
+            ends.append((name, colour, *_label_point(plan, points, scale, right)))
         _draw_options(axes, plan, scale)
         if scale.logarithmic:
             axes.set_yscale("log")
@@ -127,24 +127,24 @@ def _draw_curve(axes: Axes, plan: Plan, points: Sequence[Point], colour: str, sc
     order: Any = {"zorder": 1.5 if grey else 2.5}
     known = [point for point in points if well_known(plan, point)]
     for near, far in pairwise(_joined(plan, points)):
-        x, y = (near.mean, far.mean), (_place(plan, near, scale), _place(plan, far, scale))
+        x, y = (near.mean, far.mean), (_height(plan, near, scale), _height(plan, far, scale))
         gap = points.index(far) > points.index(near) + 1  # points in between are not known well
         width = 0.9 if grey or gap else 1.6
         axes.plot(x, y, ":" if gap else "-", color=colour, linewidth=width, alpha=0.8, **order)
     for point in points:
         shown = GREY if point.dominated else colour
-        up = _place(plan, point, scale)
+        up = _height(plan, point, scale)
         unseen = _unseen(plan, point)
-        marker: Any = 7 if unseen else "o"  # 7: an arrow downwards whose tip is the place
+        marker: Any = 7 if unseen else "o"  # 7: an arrow downwards whose tip is the point
         if point not in known:
             size = 4.5 if unseen else 2.4
             axes.plot(point.mean, up, marker=marker, color=shown, markersize=size, alpha=0.35, zorder=1.2)
             continue
-        bar: Any = {"color": shown, "linewidth": 0.8, "alpha": 0.5 if point.dominated else 0.9, **order}
-        axes.plot([point.mean - Z * point.error, point.mean + Z * point.error], [up, up], **bar)
+        style: Any = {"color": shown, "linewidth": 0.8, "alpha": 0.5 if point.dominated else 0.9, **order}
+        axes.plot([point.mean - Z * point.error, point.mean + Z * point.error], [up, up], **style)
         if not plan.asked_for_loss and not unseen:
             ends = (max(point.chance.low, scale.floor), max(point.chance.high, up))
-            axes.plot([point.mean, point.mean], ends, **bar)
+            axes.plot([point.mean, point.mean], ends, **style)
         axes.plot(point.mean, up, marker=marker, color=shown, markersize=8 if unseen else 4, **order)
 
 
@@ -166,7 +166,7 @@ def _joined(plan: Plan, points: Sequence[Point]) -> list[Point]:
     return [point for point in points if well_known(plan, point) and not _unseen(plan, point)]
 
 
-def _place(plan: Plan, point: Point, scale: Scale) -> float:
+def _height(plan: Plan, point: Point, scale: Scale) -> float:
     """The height of a point: its chance, or the upper limit if no run lost so much. A smaller chance than the
     picture shows lies on its lower edge."""
     if plan.asked_for_loss:
@@ -181,48 +181,40 @@ def _unseen(plan: Plan, point: Point) -> bool:
 def confirmed(plan: Plan) -> list[Point]:
     """The points of the frontier, with the numbers of the table for the policies of the table."""
     fresh = {one.policy: one for one in plan.options().values()}
-    return [_with(point, fresh.get(point.policy), plan) for point in plan.frontier]
+    return [
+        _with(point, fresh[point.policy], plan) if point.policy in fresh else point for point in plan.frontier
+    ]
 
 
-def _with(point: Point, one: Option | None, plan: Plan) -> Point:
-    """The point with the numbers of a policy of the table, if there are any."""
-    if one is None:
-        return point
-    error = (one.mean_loss.high - one.mean_loss.low) / (2.0 * Z)
-    promised = plan.loss if one is plan.choice else point.promised
-    return replace(point, mean=one.mean_loss.value, error=error, chance=one.chance, promised=promised)
+def _with(point: Point, option: Option, plan: Plan) -> Point:
+    """The point with the numbers of a policy of the table."""
+    mean, promised = option.mean_loss, plan.loss if option is plan.choice else point.promised
+    error = (mean.high - mean.low) / (2.0 * Z)
+    return replace(point, mean=mean.value, error=error, chance=option.chance, promised=promised)
 
 
 def _draw_options(axes: Axes, plan: Plan, scale: Scale) -> None:
     """The policies of the table, by their numbers from fresh random numbers."""
     marks = {"choice": "*", "nearest": "*", "least mean loss": "D", "even split": "s"}
     for part, one in plan.options().items():
-        place = _option_place(plan, one)
-        if place is None:
+        height = _option_height(plan, one)
+        if height is None:
             continue
         star = marks[part] == "*"
-        look: Any = {"markerfacecolor": "#ffd400" if star else "white", "markeredgecolor": INK}
-        y = max(place, 1.05 * scale.floor)
+        style: Any = {"markerfacecolor": "#ffd400" if star else "white", "markeredgecolor": INK}
+        style |= {"markersize": 17 if star else 8, "markeredgewidth": 1.2, "linestyle": "", "zorder": 5}
+        x, y = one.mean_loss.value, max(height, 1.05 * scale.floor)
         if star and plan.likely_loss < plan.loss:
             ends: Any = {"color": INK, "linewidth": 1.4, "marker": "_", "markevery": [1], "zorder": 4.5}
-            axes.plot([one.mean_loss.value] * 2, [y, plan.likely_loss], **ends)
-        axes.plot(
-            one.mean_loss.value,
-            min(y, 1.0) if scale.logarithmic else y,
-            marker=marks[part],
-            markersize=17 if star else 8,
-            markeredgewidth=1.2,
-            linestyle="",
-            label=f"{part}: {one.label}",
-            zorder=5,
-            **look,
-        )
+            axes.plot([x, x], [y, plan.likely_loss], **ends)
+        y = min(y, 1.0) if scale.logarithmic else y
+        axes.plot(x, y, marker=marks[part], label=f"{part}: {one.label}", **style)
 
 
-def _option_place(plan: Plan, one: Option) -> float | None:
+def _option_height(plan: Plan, option: Option) -> float | None:
     if plan.asked_for_loss:
-        return plan.loss if one.policy == plan.choice.policy else None
-    return one.chance.value or one.chance.high
+        return plan.loss if option.policy == plan.choice.policy else None
+    return option.chance.value or option.chance.high
 
 
 def _draw_limit(axes: Axes, plan: Plan) -> None:
@@ -239,11 +231,11 @@ def _draw_limit(axes: Axes, plan: Plan) -> None:
     )
 
 
-def _label_place(plan: Plan, points: Sequence[Point], scale: Scale, right: float) -> tuple[float, float]:
+def _label_point(plan: Plan, points: Sequence[Point], scale: Scale, right: float) -> tuple[float, float]:
     """Where the label of a curve points to: its end with the most exploration that is within the picture."""
     inside = [point for point in points if point.mean <= right] or list(points)
     known = _joined(plan, inside) or inside
-    return min(known[-1].mean, right), _place(plan, known[-1], scale)
+    return min(known[-1].mean, right), _height(plan, known[-1], scale)
 
 
 def _write_labels(axes: Axes, ends: Sequence[tuple[str, str, float, float]]) -> None:
@@ -251,8 +243,8 @@ def _write_labels(axes: Axes, ends: Sequence[tuple[str, str, float, float]]) -> 
     line to the end."""
     axes.figure.canvas.draw_idle()
     transform = axes.transData + axes.transAxes.inverted()
-    places = [float(transform.transform((x, y))[1]) for _, _, x, y in ends]
-    heights = spread([min(max(place, 0.0), 1.0) for place in places], LINE)
+    ups = [min(max(float(transform.transform((x, y))[1]), 0.0), 1.0) for _, _, x, y in ends]
+    heights = spread(ups, LINE)
     for (name, colour, x, y), height in zip(ends, heights, strict=True):
         axes.annotate(
             name,
@@ -268,17 +260,17 @@ def _write_labels(axes: Axes, ends: Sequence[tuple[str, str, float, float]]) -> 
         )
 
 
-def spread(places: Sequence[float], least: float) -> list[float]:
-    """Places between 0 and 1 that lie at least `least` apart, near to `places` and in the same order.
+def spread(heights: Sequence[float], least: float) -> list[float]:
+    """Heights between 0 and 1 that lie at least `least` apart, near to `heights` and in the same order.
 
     >>> spread([0.5, 0.5, 0.9], 0.25)
     [0.375, 0.625, 0.9]
     """
     from scipy.optimize import isotonic_regression
 
-    order = np.argsort(places, kind="stable")
+    order = np.argsort(heights, kind="stable")
     steps = least * np.arange(order.size)
-    rising = isotonic_regression(np.asarray(places)[order] - steps).x  # without the steps, none may fall
+    rising = isotonic_regression(np.asarray(heights)[order] - steps).x  # without the steps, none may fall
     found = np.empty(order.size)
     found[order] = np.clip(rising, 0.0, max(0.0, 1.0 - least * (order.size - 1))) + steps
     return found.tolist()
@@ -309,8 +301,8 @@ def losses_figure(plan: Plan) -> Figure:
     return figure
 
 
-def _seen(plan: Plan, one: Option) -> str:
+def _seen(plan: Plan, option: Option) -> str:
     """How many of the runs of a histogram lost the limit or more."""
-    over = float(np.mean(one.losses >= plan.loss))
-    share = f"in {in_percent(over)} of runs" if over else f"in none of {one.losses.size:,} runs"
+    over = float(np.mean(option.losses >= plan.loss))
+    share = f"in {in_percent(over)} of runs" if over else f"in none of {option.losses.size:,} runs"
     return f"{amount(plan.loss)} or more {share}"

@@ -39,23 +39,24 @@ def rows(plan: Plan) -> list[tuple[str, ...]]:
 
 def misjudged_rows(plan: Plan) -> list[tuple[str, ...]]:
     """One row per misjudgement, in the order of MISJUDGED."""
-    one = plan.choice
-    table: list[tuple[str, ...]] = [
-        ("all is as planned", amount(plan.loss), loss_words(one.mean_loss), chance_words(one.chance))
+    cases: list[tuple[str, float, Option | Misjudged]] = [("all is as planned", plan.loss, plan.choice)]
+    cases += [(_judged(case), case.loss, case) for case in plan.misjudged]
+    return [
+        (what, amount(loss), loss_words(one.mean_loss), chance_words(one.chance)) for what, loss, one in cases
     ]
-    for case in plan.misjudged:
-        found = loss_words(case.mean_loss), chance_words(case.chance)
-        table.append((_judged(case), amount(case.loss), *found))
-    return table
 
 
-def tuning(one: Option) -> str:
+def tuning(option: Option) -> str:
     """The tuning of a policy in words; empty if the policy has none."""
-    if not one.scale > 0.0:
+    if not option.scale > 0.0:
         return ""
-    if one.unit == "kappa / sigma":
-        return of_noise(one.scale)
-    return f"{one.scale:.3g} {one.unit}" if one.unit.startswith("pulls") else f"{one.unit} = {one.scale:.3g}"
+    if option.unit == "kappa / sigma":
+        return of_noise(option.scale)
+    return (
+        f"{option.scale:.3g} {option.unit}"
+        if option.unit.startswith("pulls")
+        else f"{option.unit} = {option.scale:.3g}"
+    )
 
 
 def family_words(plan: Plan) -> str:
@@ -88,18 +89,15 @@ def limit_words(plan: Plan) -> str:
 
 def notes(plan: Plan) -> list[str]:
     """What a reader of the table must know: what a loss is, whose chances these are, and what is assumed."""
-    lost = EXPLAINED["pseudo_regret"]
-    several = not plan.family.single
     where = (
         "of each policy on average over the family"
         if plan.over == "average"
-        else ("of each policy in the problem of the family that was found to be its worst")
+        else "of each policy in the problem of the family that was found to be its worst"
     )
-    found = (
-        [lost, f"Chances are those {where}; mean losses are averages over the family."] if several else [lost]
-    )
-    nominal = any(one.nominal for one in plan.options().values())
-    return [*found, *filter(None, (tail_words(plan), NOMINAL if nominal else ""))]
+    chances = f"Chances are those {where}; mean losses are averages over the family."
+    nominal = NOMINAL if any(one.nominal for one in plan.options().values()) else ""
+    said = (EXPLAINED["pseudo_regret"], "" if plan.family.single else chances, tail_words(plan), nominal)
+    return list(filter(None, said))
 
 
 def tail_words(plan: Plan) -> str:
@@ -303,7 +301,9 @@ def noise_words(noise: Noise) -> str:
     return f"--noise {word}" + ("" if sigma in (None, 1.0) else f" --sigma {sigma!r}")
 
 
-def _judged(one: Misjudged) -> str:
-    size = SIZES.get(one.factor, f"{one.factor:g} times")
-    plural = one.what.endswith("s") and not one.what.endswith("ss")
-    return f"{one.what} {'are' if plural else 'is'} {size} as {'long' if 'horizon' in one.what else 'large'}"
+def _judged(case: Misjudged) -> str:
+    size = SIZES.get(case.factor, f"{case.factor:g} times")
+    plural = case.what.endswith("s") and not case.what.endswith("ss")
+    return (
+        f"{case.what} {'are' if plural else 'is'} {size} as {'long' if 'horizon' in case.what else 'large'}"
+    )
