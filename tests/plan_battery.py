@@ -273,7 +273,7 @@ def unconfirmed(case: Case, seed: int, effort: float) -> tuple[lt.Policy, lt.Ban
     ranked = search.run()
     likely = [score for score in ranked if score.chance.value <= case.limit] or ranked
     best = likely[0]
-    return best.candidate.policy, best.watched[0], max(best.chance.value, case.limit)
+    return best.policy, best.watched[0], max(best.chance.value, case.limit)
 
 
 def optimality(

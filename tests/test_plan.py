@@ -404,7 +404,7 @@ def test_own_policies_are_swept_over_their_tuning() -> None:
     plan = lt.plan(PROBLEM, horizon=100, loss=50, chance=0.05, seed=1, effort=QUICK, policies=mine)
     assert {point.curve for point in plan.frontier} == {"mine"}
     assert len({point.policy for point in plan.frontier}) > 5
-    (curve,) = own_curves([lt.EvenSplit()], 1.0)
+    (curve,) = own_curves([lt.EvenSplit()])
     assert [one.policy for one in curve.candidates(0)] == [lt.EvenSplit()]
     also = lt.plan(
         PROBLEM, horizon=60, loss=30, chance=0.1, seed=1, effort=QUICK, policies=mine, also=[lt.EvenSplit()]

@@ -111,7 +111,7 @@ def test_an_edge_is_found_by_counting_if_there_is_no_exact_law(monkeypatch: pyte
     search._probe()
     search._rounds(search.curves[1].candidates(1), 0, 1)
     (score,) = edges.on_edges(search, {1: (0.2, PROBLEM)})
-    out = lt.simulate(score.candidate.policy, PROBLEM, horizon=HORIZON, paths=100_000, seed=9)
+    out = lt.simulate(score.policy, PROBLEM, horizon=HORIZON, paths=100_000, seed=9)
     chance = out.exceedance(LOSS)
     assert search.reach / looks.COUNTED_NEAR**2 <= chance.high
     assert chance.low <= search.reach * looks.COUNTED_NEAR
@@ -126,7 +126,7 @@ def test_the_edges_of_averages_are_found_by_counting(monkeypatch: pytest.MonkeyP
     assert search.with_edges == {0}
     assert not replace(search, question=replace(question, everywhere=True)).counted  # control
     score = search.run()[0]
-    policy = score.candidate.policy
+    policy = score.policy
     outs = [lt.simulate(policy, one, horizon=200, paths=50_000, seed=9) for one in family.members]
     true = np.mean([out.exceedance(50.0).value for out in outs])
     assert 0.5 * search.reach < true < 1.5 * search.reach
@@ -220,10 +220,10 @@ def test_a_policy_that_was_not_confirmed_is_not_tuned_to_itself(
     search._probe()
     monkeypatch.setattr(looks, "cheapest_at", lambda search, turn: 0.0)
     scores = search._rounds(search.curves[1].candidates(1, (0.1, 0.2)), 0, 1)
-    score = next(one for one in scores if one.candidate.scale == 0.1)
+    score = next(one for one in scores if one.scale == 0.1)
     chance = Estimate(value * search.reach, 0.0, 2.0 * search.reach, 0.95)
     (new,) = edges.again(search, score, PROBLEM, chance, failed=True)
-    assert new.candidate.scale > 0.1
+    assert new.scale > 0.1
     if value < 1.0:  # control
         assert not edges.again(search, score, PROBLEM, chance)
 
@@ -352,7 +352,7 @@ def test_exploration_that_loses_the_limit_by_itself_is_found_out() -> None:
     to see, in which the edge was sought."""
     family = lt.Family.rates(0.03, 0.05, arms=3)
     question = Question(family, 20_000, 100.0, 0.001, True)
-    curves = own_curves([lt.ExploreThenCommit(3350), lt.UCB(lt.LightTailed(0.03))], family.sigma)
+    curves = own_curves([lt.ExploreThenCommit(3350), lt.UCB(lt.LightTailed(0.03))])
     search = Search(question, curves, Bench(20_000, 1, 2))
     narrow, nothing = family.at(0.05, 0.0445, 0.0445), Estimate(0.0, 0.0, 1e-5, 0.95)
     commit, light = (
@@ -457,7 +457,7 @@ def test_mean_losses_of_all_rounds_are_averages_over_the_same_members() -> None:
     """The loss of an even split is certain in each member, so that its mean differs if the members differ."""
     family = lt.Family.rates(0.2, 0.8, arms=2, members=30)
     question = Question(family, 60, 20.0, 0.01, True)
-    search = Search(question, own_curves([lt.EvenSplit()], family.sigma), Bench(60, 1, 1), 2e9 * 0.001)
+    search = Search(question, own_curves([lt.EvenSplit()]), Bench(60, 1, 1), 2e9 * 0.001)
     search._probe()
     (even,) = search.curves[0].candidates(0)
     means = [search.score([even], search.sized(one), 1, "")[0].mean for one in (*ROUNDS, MEANS)]
@@ -594,7 +594,7 @@ def test_a_policy_that_fails_its_confirmation_is_not_called_nearest_if_another_i
     even split, which always loses the limit, is the only one to be confirmed."""
 
     def even_alone(search: Search, ranked: object) -> list[Score]:
-        return [score for score in search.scores.values() if score.candidate.policy == lt.EvenSplit()]
+        return [score for score in search.scores.values() if score.policy == lt.EvenSplit()]
 
     asked: Any = {"horizon": 60, "loss": 3, "chance": 0.001, "seed": 1, "effort": 0.001}
     asked["policies"] = [lt.EvenSplit(), lt.UCB(lt.LightTailed(0.2))]
@@ -676,7 +676,7 @@ def test_a_curve_that_seemed_dearer_is_looked_at_before_a_choice_that_became_dea
     assert not search.unsought
     score, search = chosen(1.3)
     assert score.mean > 1.25 * best.mean
-    assert list(search.unsought) == [best.candidate.curve]
+    assert list(search.unsought) == [best.curve]
 
 
 def test_policies_without_an_edge_are_counted_again_if_the_choice_became_dearer() -> None:
@@ -684,11 +684,11 @@ def test_policies_without_an_edge_are_counted_again_if_the_choice_became_dearer(
     question = replace(search_of(0.01).question, loss=70.0)
     search = Search(question, shipped_curves(question.family, HORIZON), Bench(HORIZON, 1, 2), 2e7)
     ranked = search.run()
-    assert lt.EvenSplit() not in {score.candidate.policy for score in ranked}
+    assert lt.EvenSplit() not in {score.policy for score in ranked}
     search.unsought.clear()
     assert not search.further(ranked[0])
     dear = replace(ranked[0], mean=100.0, error=0.0)
-    assert [score.candidate.policy for score in search.further(dear)] == [lt.EvenSplit()]
+    assert [score.policy for score in search.further(dear)] == [lt.EvenSplit()]
     assert not search.further(dear)  # once is enough
 
 
@@ -711,7 +711,7 @@ def test_near_copies_of_a_policy_that_fails_do_not_take_all_attempts(
 
     def answered(policy: lt.Policy, watched: Any, decide: bool = True) -> Confirmed:
         asked.append(policy)
-        true = 0.002 if policy == good.candidate.policy else 0.0105
+        true = 0.002 if policy == good.policy else 0.0105
         return Confirmed(Estimate(true, 0.9 * true, 1.1 * true, 0.95), "simulated paths", PROBLEM)
 
     confirmation = Confirmation(search.question, search.bench, 1e8)
@@ -721,20 +721,20 @@ def test_near_copies_of_a_policy_that_fails_do_not_take_all_attempts(
     score, answer = choosing.confirmed(search, confirmation, [*copies, good, far])
     assert score == good
     assert answer.chance.high <= limit
-    assert asked == [copies[0].candidate.policy, far.candidate.policy, good.candidate.policy]
+    assert asked == [copies[0].policy, far.policy, good.policy]
     failed = Confirmed(Estimate(0.0105, 0.0095, 0.0115, 0.95), "simulated paths", PROBLEM)
     assert choosing._fails_alike(copies[1], copies[0], failed, limit)
     many = [scored(1, 0.1 * 1.5**place, 1.0 + 0.01 * place, hits) for place in range(8)]
     asked.clear()
     assert choosing.confirmed(search, confirmation, [*many, good])[0] == good  # other curves have their turn
-    assert asked == [one.candidate.policy for one in (*many[: choosing.MISSES], good)]
+    assert asked == [one.policy for one in (*many[: choosing.MISSES], good)]
     if hits:  # of none nothing is clearly safer
         assert not choosing._fails_alike(scored(1, 0.11, 1.1, hits // 2), copies[0], failed, limit)
     monkeypatch.setattr(choosing, "_fails_alike", lambda *_: False)
     monkeypatch.setattr(choosing, "MISSES", choosing.ATTEMPTS + 1)
     asked.clear()
     assert choosing.confirmed(search, confirmation, [*copies, good, far])[0] in copies
-    assert asked == [one.candidate.policy for one in copies[: choosing.ATTEMPTS]]
+    assert asked == [one.policy for one in copies[: choosing.ATTEMPTS]]
 
 
 def test_policies_that_were_counted_are_not_counted_again() -> None:
@@ -1000,7 +1000,7 @@ def test_a_slow_policy_is_looked_at_more_closely_before_it_is_confirmed(
     search.scores[few.candidate] = lucky
     safe = replace(seen(2.0)[1], mean=100.0)
     choosing.confirmed(search, confirmation, [lucky, safe])
-    assert tried == [safe.candidate.policy]
+    assert tried == [safe.policy]
 
 
 def test_a_slow_policy_is_confirmed_with_fewer_paths() -> None:

@@ -63,13 +63,7 @@ class Family:
 
     @classmethod
     def rates(
-        cls,
-        low: float,
-        high: float,
-        arms: int = 2,
-        *,
-        members: int = MEMBERS,
-        labels: Sequence[str] = (),
+        cls, low: float, high: float, arms: int = 2, *, members: int = MEMBERS, labels: Sequence[str] = ()
     ) -> Family:
         """Arms that convert or not, each with a rate somewhere between `low` and `high`.
 

@@ -155,10 +155,11 @@ def plan(
         pulls = HORIZON if horizon is None else horizon
     wait, group = parse_course(delay, batch, never)
     filled = {**described, "horizon": pulls, "lose_at_most": loss}
-    if arms is None and described["means"] is None and described.get("data") is None:
+    if arms is None and described["means"] is None and described["data"] is None:
         filled["arms"] = opt.ARM_COUNT
     command = opt.command_again(context, **filled)
     with opt.report_folder(out, as_json), _own_names():
+        unit = family.sigma if 0.0 < family.sigma < math.inf else None  # of kappas such as 0.2s
         found = plan_experiment(
             family,
             horizon=pulls,
@@ -166,8 +167,8 @@ def plan(
             loss_per_pull=loss_per_pull,
             chance=chance,
             over=over,  # type: ignore[arg-type]
-            policies=_named(policy, family) if policy else None,
-            also=_named(also, family),
+            policies=list(opt.policies_from(policy, sigma=unit)) if policy else None,
+            also=list(opt.policies_from(also or (), sigma=unit)),
             delay=wait,
             batch=group,
             seed=seed,
@@ -195,16 +196,17 @@ def family_from(described: dict[str, Any], **rest: Any) -> Family:
     make, takes, why = FAMILIES[first]
     unused = {name: given for name, given in rest.items() if name not in (*takes, "seed")}
     opt.left_out(f"with {first}, {why}", **unused)
-    family = make(value, **{name: rest[name] for name in takes})
+    usual = {"arms": opt.ARM_COUNT, "noise": opt.ARMS["noise"]}
+    family = make(value, **{name: usual.get(name) if rest[name] is None else rest[name] for name in takes})
     if family.most_lost(1) == 0.0:
         raise refuse(first, str(value), "some arm to be worse than another", verb="allow")
     return family
 
 
-def _rates(text: str, arms: int | None) -> Family:
+def _rates(text: str, arms: int) -> Family:
     low, high = parse_range("rates", text)
     try:
-        return Family.rates(low, high, opt.ARM_COUNT if arms is None else arms)
+        return Family.rates(low, high, arms)
     except BadInput as error:
         if error.field not in ("low", "high"):
             raise
@@ -212,16 +214,16 @@ def _rates(text: str, arms: int | None) -> Family:
         raise error.renamed("rates").adding(more) from None
 
 
-def _gaps(text: str, arms: int | None, noise: str | None, sigma: float | None) -> Family:
+def _gaps(text: str, arms: int, noise: str, sigma: float | None) -> Family:
     low, high = parse_range("gaps", text)
-    law = parse_noise(opt.ARMS["noise"] if noise is None else noise, sigma, opt.HERE)
+    law = parse_noise(noise, sigma, opt.HERE)
     try:
-        return Family.gaps(low, high, opt.ARM_COUNT if arms is None else arms, noise=law)
+        return Family.gaps(low, high, arms, noise=law)
     except BadInput as error:
         raise (error.renamed("gaps") if error.field in ("low", "high") else error) from None
 
 
-def _means(text: str, noise: str | None, sigma: float | None) -> Family:
+def _means(text: str, noise: str, sigma: float | None) -> Family:
     return Family((opt.problem_from(text, noise, sigma, None),))
 
 
@@ -231,20 +233,13 @@ def _data(path: Path, arm_column: str | None, reward_column: str | None, seed: i
     return Family.from_samples(read_rewards(path, arm_column, reward_column), seed=seed)
 
 
-FAMILIES: dict[
-    str, tuple[Callable[..., Family], tuple[str, ...], str]
-] = {  # by option: what it takes, and why
+# By option: what makes the family, the further options that it takes, and why it takes no others.
+FAMILIES: dict[str, tuple[Callable[..., Family], tuple[str, ...], str]] = {
     "rates": (_rates, ("arms",), "whose rewards are 0 or 1"),
     "gaps": (_gaps, ("arms", "noise", "sigma"), "which are no data"),
     "means": (_means, ("noise", "sigma"), "which say how many arms there are"),
     "data": (_data, ("arm_column", "reward_column", "seed"), "which have their own"),
 }
-
-
-def _named(words: list[str] | None, family: Family) -> list[Any]:
-    """The policies that the words name."""
-    sigma = family.sigma
-    return list(opt.policies_from(words or (), sigma=sigma if 0.0 < sigma < math.inf else None))
 
 
 @contextmanager

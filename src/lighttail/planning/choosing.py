@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from itertools import pairwise
 
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.confirm import EXACT, Confirmation, Confirmed
@@ -28,17 +27,18 @@ RETRIES = 2  # times more, because the policy at the edge was not confirmed
 WITHIN = 0.95  # of the limit: a chance above is not likely to be shown to be within the limit
 ENDING = 0.25  # of the pulls that a plan is expected to take: for a confirmation and what follows, about
 HALVING = (12, 6, 3)  # policies among which the nearest is sought if none keeps the limit
+Tried = tuple[Score, Confirmed]
 
 
-def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -> tuple[Score, Confirmed]:
+def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -> Tried:
     """The first choice that is shown to be allowed; if there is none, the one that came nearest."""
-    question, tried = search.question, list[tuple[Score, Confirmed]]()
+    question, tried = search.question, list[Tried]()
     order, moved, last, seen = _order(search, ranked), list[int](), set[Policy](), set[Policy]()
     while order and len(tried) < ATTEMPTS:
         search.bench.expect(ENDING * expected_pulls(question, search.budget))  # each time anew
         score = order.pop(0)
-        if score.candidate.policy not in seen and search.seen_less(score) and _likely(search, [score]):
-            seen.add(score.candidate.policy)
+        if score.policy not in seen and search.seen_less(score) and _likely(search, [score]):
+            seen.add(score.policy)
             order = _by_mean([*_likely(search, [search.seen_more(score)]), *order], tried, last)
             order = order or (_safer(search, tried) if tried else _nearest(search))
             continue
@@ -46,81 +46,75 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
             unlikely = not _likely(search, [score])  # then the order is that of chances
             order = [*better, score, *order] if unlikely else _by_mean([score, *better, *order], tried, last)
             continue
-        may = moved.count(score.candidate.curve) < MOVES
+        may = moved.count(score.curve) < MOVES
         if may and (better := _by_mean(_moved(search, confirmation, score), tried)):
-            moved.append(score.candidate.curve)
+            moved.append(score.curve)
             order = _by_mean([*better, *order], tried, last)
             continue
-        answer = confirmation.chance(score.candidate.policy, score.watched)
+        answer = confirmation.chance(score.policy, score.watched)
         if answer.chance.high <= question.limit:
             return _closer(search, confirmation, score, answer)
         tried.append((score, answer))
-        at_edge = search.at_edge(score.candidate.policy)
-        if at_edge and moved.count(score.candidate.curve) < MOVES + RETRIES:
-            moved.append(score.candidate.curve)
+        at_edge = search.at_edge(score.policy)
+        if at_edge and moved.count(score.curve) < MOVES + RETRIES:
+            moved.append(score.curve)
             new = _anew(search, confirmation, score, answer.worst, answer.chance, failed=True)
             order = _by_mean([*new, *order], tried, last)
         elif not at_edge and _likely(search, [score]):
-            mine = [one for one in order if one.candidate.curve == score.candidate.curve]
-            many = sum(one.candidate.curve == score.candidate.curve for one, _ in tried) >= MISSES
+            mine = [one for one in order if one.curve == score.curve]
+            many = sum(one.curve == score.curve for one, _ in tried) >= MISSES
             alike = [one for one in mine if many or _fails_alike(one, score, answer, question.limit)]
-            last |= {one.candidate.policy for one in alike}
-            order = sorted(order, key=lambda one: one.candidate.policy in last)  # otherwise as before
+            last |= {one.policy for one in alike}
+            order = sorted(order, key=lambda one: one.policy in last)  # otherwise as before
         if not order and len(tried) < ATTEMPTS:
             order = _safer(search, tried)
     best = min(tried, key=_nearness)
-    failed = {score.candidate.curve for score, _ in tried}
+    failed = {score.curve for score, _ in tried}
     if _clearly_nearer(search, best[1], failed):
         for score in _nearest(search, failed):
-            answer = confirmation.chance(score.candidate.policy, score.watched)
+            answer = confirmation.chance(score.policy, score.watched)
             if answer.chance.high <= question.limit:
                 return score, answer
             tried.append((score, answer))
     return _nearest_of(confirmation, tried)
 
 
-def _closer(
-    search: Search, confirmation: Confirmation, score: Score, answer: Confirmed
-) -> tuple[Score, Confirmed]:
+def _closer(search: Search, confirmation: Confirmation, score: Score, answer: Confirmed) -> Tried:
     """The choice or, if the search counted its chance in the one problem there is and the exact chance leaves
     room below the limit, the policy beside it that uses the room, if its mean loss is lower."""
-    policy = score.candidate.policy
+    policy = score.policy
     if answer.source != EXACT or not search.question.family.single or not search.at_edge(policy):
         return score, answer
     if sure(search.known.get((policy, answer.worst), answer.chance)):
         return score, answer
     for new in closer(search, score, answer.worst, answer.chance, EXACT_SECONDS):
-        found = confirmation.chance(new.candidate.policy, new.watched)
+        found = confirmation.chance(new.policy, new.watched)
         if new.mean < score.mean and found.chance.high <= search.question.limit:
             return new, found
     return score, answer
 
 
-def _nearest_of(
-    confirmation: Confirmation, tried: Sequence[tuple[Score, Confirmed]]
-) -> tuple[Score, Confirmed]:
+def _nearest_of(confirmation: Confirmation, tried: Sequence[Tried]) -> Tried:
     """The policy that comes nearest to the limit of those that broke it. One problem was enough to break it;
     the policy that is named is looked at in its other worst problems, too."""
-    answers = {score.candidate.policy: (score, answer) for score, answer in tried}
+    answers = {score.policy: (score, answer) for score, answer in tried}
     left = sorted(answers.values(), key=_nearness)
-    known = list[tuple[Score, Confirmed]]()
+    known = list[Tried]()
     while left and not (known and min(map(_nearness, known)) <= _nearness(left[0])):
         score, answer = left.pop(0)
-        known.append((score, confirmation.completed(score.candidate.policy, score.watched, answer)))
+        known.append((score, confirmation.completed(score.policy, score.watched, answer)))
     return min(known, key=_nearness)
 
 
-def _by_mean(
-    scores: Sequence[Score], tried: Sequence[tuple[Score, Confirmed]], last: Collection[Policy] = ()
-) -> list[Score]:
+def _by_mean(scores: Sequence[Score], tried: Sequence[Tried], last: Collection[Policy] = ()) -> list[Score]:
     """The scores by their mean losses, each policy once, the first score of it; without those tried. last:
     policies that come after all others."""
-    known = {one.candidate.policy for one, _ in tried}
+    known = {one.policy for one, _ in tried}
     new: dict[Policy, Score] = {}
     for score in scores:
-        if score.candidate.policy not in known:
-            new.setdefault(score.candidate.policy, score)
-    return sorted(new.values(), key=lambda one: (one.candidate.policy in last, one.mean))
+        if score.policy not in known:
+            new.setdefault(score.policy, score)
+    return sorted(new.values(), key=lambda one: (one.policy in last, one.mean))
 
 
 def _fails_alike(score: Score, failed: Score, answer: Confirmed, limit: float) -> bool:
@@ -130,28 +124,28 @@ def _fails_alike(score: Score, failed: Score, answer: Confirmed, limit: float) -
     the others, unless they seemed clearly safer. Far from the policy that failed, the search must have been
     wrong by more than luck, and so much that the limit is broken there, too.
     """
-    near = 1.0 / ALIKE <= score.candidate.scale / failed.candidate.scale <= ALIKE
+    near = 1.0 / ALIKE <= score.scale / failed.scale <= ALIKE
     if near and score.chance.value >= AS_RISKY * failed.chance.value:
         return True
     wrong_by = max(1.0, answer.chance.low / max(TINY, failed.chance.high))
     return score.chance.low * wrong_by > limit
 
 
-def _nearness(pair: tuple[Score, Confirmed]) -> tuple[float, float]:
+def _nearness(pair: Tried) -> tuple[float, float]:
     return pair[1].chance.value, pair[1].chance.high
 
 
 def _clearly_nearer(search: Search, answer: Confirmed, failed: set[int]) -> bool:
     """Whether the search saw a policy of another curve that keeps clearly nearer to the limit: it may have
     seen nothing of the problems in which the curves that failed are worst."""
-    others = (score for score in search.scores.values() if score.candidate.curve not in failed)
+    others = (score for score in search.scores.values() if score.curve not in failed)
     return any(score.chance.high < answer.chance.low for score in others)
 
 
 def _moved(search: Search, confirmation: Confirmation, score: Score) -> list[Score]:
     """The policy at the edge of the same curve in a worse problem, if there is a worse problem: one that a
     scan found for another policy, or one that the scan for this policy finds."""
-    policy, limit = score.candidate.policy, search.question.limit
+    policy, limit = score.policy, search.question.limit
     if not (search.question.everywhere and search.at_edge(policy)):
         return []
     if policy not in confirmation.scanned:
@@ -184,8 +178,8 @@ def _anew(
         return found  # the worst problems jump from policy to policy, or there is no worst problem
     suspects = list(dict.fromkeys([worst, *confirmation.suspects(one.policy, score.watched)]))[:SUSPECTS]
     for new in found:
-        if 1.0 / ALIKE <= new.candidate.scale / one.scale <= ALIKE:
-            confirmation.scanned.setdefault(new.candidate.policy, suspects)
+        if 1.0 / ALIKE <= new.scale / one.scale <= ALIKE:
+            confirmation.scanned.setdefault(new.policy, suspects)
     return found
 
 
@@ -200,7 +194,7 @@ def _order(search: Search, ranked: list[Score]) -> list[Score]:
     if not good:
         return _nearest(search)
     best = good[0]
-    if not search.at_edge(best.candidate.policy):
+    if not search.at_edge(best.policy):
         good += _halved(search, best)
     return sorted(good, key=lambda score: score.mean)
 
@@ -212,19 +206,17 @@ def _halved(search: Search, best: Score) -> list[Score]:
     The mean loss mostly grows with exploration, so the policy with the least allowed exploration is the best
     of its curve.
     """
-    curve, target, found = best.candidate.curve, _target(search, best), list[Score]()
-    if math.isnan(best.candidate.scale) or search.question.asks_for_loss:
-        return found
-    for below, above in pairwise(on_curve(search, curve)):
-        if above.candidate == best.candidate and below.chance.value > target:
-            worse, better = below.candidate.scale, best.candidate.scale
-            break
-    else:
-        return found
+    if math.isnan(best.scale) or search.question.asks_for_loss:
+        return []
+    target, found = _target(search, best), list[Score]()
+    below = [score for score in on_curve(search, best.curve) if score.scale < best.scale][-1:]
+    if not below or below[0].chance.value <= target:
+        return []
+    worse, better = below[0].scale, best.scale
     for turn in range(STEPS):
         middle = math.sqrt(worse * better)
-        new = search.curves[curve].candidates(curve, (middle,))
-        if not new or new[0].policy in {other.policy for other in search.scores}:
+        new = search.curves[best.curve].candidates(best.curve, (middle,))
+        if not new or new[0].policy in {one.policy for one in search.scores}:
             break
         stage = len(ROUNDS) + 1 + turn
         (score,) = search.score(new, search.sized(ROUNDS[-1]), stage, "search, the limit itself")
@@ -253,7 +245,7 @@ def _nearest(search: Search, without: Collection[int] = ()) -> list[Score]:
     def rank(score: Score) -> tuple[float, ...]:
         return score.chance.value, score.promised, score.mean
 
-    known = [score for score in search.scores.values() if score.candidate.curve not in without]
+    known = [score for score in search.scores.values() if score.curve not in without]
     found = sorted(known, key=lambda score: (score.chance.low, *rank(score)))[: HALVING[0]]
     for turn, (asked, count) in enumerate(zip(ROUNDS[2:], HALVING[1:], strict=True)):
         stage, label = len(ROUNDS) + 30 + turn, "search, the nearest policy"
@@ -262,9 +254,9 @@ def _nearest(search: Search, without: Collection[int] = ()) -> list[Score]:
     return found
 
 
-def _safer(search: Search, tried: Sequence[tuple[Score, Confirmed]]) -> list[Score]:
+def _safer(search: Search, tried: Sequence[Tried]) -> list[Score]:
     """Policies of the curve that was tried first that explore more."""
-    one, known = tried[0][0].candidate, {score.candidate.policy for score, _ in tried}
+    one, known = tried[0][0].candidate, {score.policy for score, _ in tried}
     if math.isnan(one.scale):
         return []
     new = search.curves[one.curve].candidates(one.curve, [one.scale * step for step in SAFER])
@@ -277,5 +269,5 @@ def _safer(search: Search, tried: Sequence[tuple[Score, Confirmed]]) -> list[Sco
 
 def rivals(search: Search, score: Score, answer: Confirmed) -> bool:
     """Whether a policy of another curve may come as near to the limit as the one that came nearest."""
-    others = (other for other in search.scores.values() if other.candidate.curve != score.candidate.curve)
+    others = (other for other in search.scores.values() if other.curve != score.curve)
     return any(other.chance.low <= answer.chance.value for other in others)

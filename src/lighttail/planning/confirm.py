@@ -127,10 +127,11 @@ class Confirmation(Scans):
             if within:
                 answers = [*answers, *self._beside_exact(policy, worst.worst, decide, budget)]
             worst = max(worst, *answers, key=lambda answer: answer.chance.value)
-        high = max(worst.chance.high, *(answer.chance.high for answer in answers))
-        low = min(worst.chance.value, max(answer.chance.low for answer in (worst, *answers)))
-        chance, nominal = Estimate(worst.chance.value, low, high, LEVEL), any(one.nominal for one in answers)
-        widest = max((worst, *answers), key=lambda answer: answer.chance.high)
+        every = (worst, *answers)
+        widest = max(every, key=lambda answer: answer.chance.high)
+        low = min(worst.chance.value, max(answer.chance.low for answer in every))
+        chance = Estimate(worst.chance.value, low, widest.chance.high, LEVEL)
+        nominal = any(answer.nominal for answer in answers)
         source = worst.source if widest.source == worst.source else f"{worst.source} and {widest.source}"
         return Confirmed(chance, source, worst.worst, len(answers), nominal)
 

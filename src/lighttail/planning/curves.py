@@ -39,6 +39,25 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class OfCandidate:
+    """What is known of a candidate."""
+
+    candidate: Candidate
+
+    @property
+    def curve(self) -> int:
+        return self.candidate.curve
+
+    @property
+    def scale(self) -> float:
+        return self.candidate.scale
+
+    @property
+    def policy(self) -> Policy:
+        return self.candidate.policy
+
+
+@dataclass(frozen=True)
 class Curve:
     """A policy as a function of its tuning.
 
@@ -123,7 +142,7 @@ def shipped_curves(family: Family, horizon: int) -> list[Curve]:
     return curves
 
 
-def own_curves(policies: Any, sigma: float, field: str = "policies", least: int = 1) -> list[Curve]:
+def own_curves(policies: Any, field: str = "policies", least: int = 1) -> list[Curve]:
     """The curves of policies that a user names: each over its tuning if it has one that follows the noise.
 
     field: the name of the argument. least: how many policies it must name.
@@ -140,11 +159,11 @@ def own_curves(policies: Any, sigma: float, field: str = "policies", least: int 
     for name, policy in named.items():
         if not isinstance(policy, Policy) or policy.linear:
             raise refuse(f"{field}[{name!r}]", policy, "a policy for arms, such as UCB(LightTailed(0.2))")
-        found.append(_own_curve(str(name), policy, sigma))
+        found.append(_own_curve(str(name), policy))
     return found
 
 
-def _own_curve(name: str, policy: Policy, sigma: float) -> Curve:
+def _own_curve(name: str, policy: Policy) -> Curve:
     """A policy that follows the noise is swept around the tuning that it comes with."""
     if policy.for_noise(2.0) == policy:
         return Curve(name, lambda _: policy)

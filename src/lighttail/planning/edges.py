@@ -51,7 +51,7 @@ def edges(search: Search) -> list[Score]:
 
     Which curves are the best is a guess at first. Further curves are looked at if no policy so far keeps the
     limit, or if their guess promises a lower mean loss than the best policy so far has."""
-    turns = {score.candidate.curve for score in search.scores.values()}
+    turns = {score.curve for score in search.scores.values()}
     for turn in turns & search.with_edges:
         scale = guess(search, turn)
         search.unsought[turn] = scale, mean_at(search, turn, scale)
@@ -104,7 +104,7 @@ def bearable(search: Search, scores: Sequence[Score]) -> list[Score]:
         return list(scores)
     pool = question.able([*question.edges(), *question.family.members])
     widest = max(pool, key=lambda problem: even_split(problem.means, question.horizon))
-    plays = [Play(score.candidate.policy, widest, WIDE, STAGE + 1) for score in scores]
+    plays = [Play(score.policy, widest, WIDE, STAGE + 1) for score in scores]
     found = []
     for score, lost in zip(scores, search.bench.losses(plays, "search, wide gaps"), strict=True):
         if question.chance(lost, SURE).low <= question.limit:
@@ -134,7 +134,7 @@ def on_edges(
     search.bench.together(sorted(starts), work, done)
     chosen = []
     for turn in sorted(seen):
-        search.known |= {(one.candidate.policy, one.problem): one.chance for one in seen[turn]}
+        search.known |= {(one.policy, one.problem): one.chance for one in seen[turn]}
         chosen += [allowed_first(search, seen[turn])] if seen[turn] else []
     return _scored(search, chosen)
 
@@ -142,9 +142,9 @@ def on_edges(
 def _scored(search: Search, chosen: Sequence[Looked]) -> list[Score]:
     """The scores of candidates, each with the problem in which it was looked at as the worst one."""
     for one in chosen:
-        order = dict.fromkeys((one.problem, *search.watched[one.candidate.curve]))
+        order = dict.fromkeys((one.problem, *search.watched[one.curve]))
         search.orders[one.candidate] = tuple(order)
-        search.known[one.candidate.policy, one.problem] = one.chance
+        search.known[one.policy, one.problem] = one.chance
     return search.score_means([one.candidate for one in chosen])
 
 
@@ -156,7 +156,7 @@ def beyond(search: Search, at_edges: Sequence[Score]) -> list[Score]:
     to both sides.
     """
     limit = search.question.limit
-    edge = {score.candidate.curve: score for score in at_edges if score.chance.value <= limit}
+    edge = {score.curve: score for score in at_edges if score.chance.value <= limit}
     best = dict(edge)
     for factor, most in ((FINE, STEPS), (1.0 / FINE, STEPS), (FINE**0.5, 1), (FINE**-0.5, 1)):
         going = sorted(best)
@@ -164,9 +164,9 @@ def beyond(search: Search, at_edges: Sequence[Score]) -> list[Score]:
             new = [one for turn in going for one in _stepped(search, edge[turn], best[turn], factor)]
             if not new:
                 break
-            better = [one for one in search.score_means(new) if one.mean < best[one.candidate.curve].mean]
-            best |= {one.candidate.curve: one for one in better}
-            going = [one.candidate.curve for one in better]
+            better = [one for one in search.score_means(new) if one.mean < best[one.curve].mean]
+            best |= {one.curve: one for one in better}
+            going = [one.curve for one in better]
     moved = [best[turn].candidate for turn in best if best[turn] is not edge[turn]]
     looks = [_looked(search, one, judge_of(search, edge[one.curve])) for one in moved]
     return _scored(search, [one for one in looks if one.chance.value <= enough(search, one.chance)])
@@ -175,11 +175,11 @@ def beyond(search: Search, at_edges: Sequence[Score]) -> list[Score]:
 def _stepped(search: Search, edge: Score, best: Score, factor: float) -> list[Candidate]:
     """The policy a factor along the curve from the best one, if there is one; with less exploration than at
     the edge, it must be shown to keep the limit."""
-    turn, scale = edge.candidate.curve, best.candidate.scale * factor
-    mine, known = {edge.candidate.policy, best.candidate.policy}, {one.policy: one for one in search.scores}
+    turn, scale = edge.curve, best.scale * factor
+    mine, known = {edge.policy, best.policy}, {one.policy: one for one in search.scores}
     new = [known.get(one.policy, one) for one in search.curves[turn].candidates(turn, (scale,))]
     new = [one for one in new if one.policy not in mine]
-    if not new or scale >= edge.candidate.scale:
+    if not new or scale >= edge.scale:
         return new
     aim, near = aim_of(search, edge.chance)
     if edge.chance.value > aim / near:
@@ -208,7 +208,7 @@ def judge_of(search: Search, score: Score) -> Bandit:
 def mean_at(search: Search, turn: int, scale: float) -> float:
     """The mean loss at a scale, between those of the neighbours on the curve."""
     mine = on_curve(search, turn)
-    scales = [math.log(score.candidate.scale) for score in mine]
+    scales = [math.log(score.scale) for score in mine]
     return float(np.interp(math.log(scale), scales, [score.mean for score in mine]))
 
 
@@ -218,7 +218,7 @@ def worst_at(search: Search, turn: int, scale: float) -> Bandit:
     if not search.question.everywhere:
         return search.members[0]
     mine = on_curve(search, turn)
-    near = [one for one in mine if 1.0 / WIDER < one.candidate.scale / scale < 1.01 * LEAP] or mine
+    near = [one for one in mine if 1.0 / WIDER < one.scale / scale < 1.01 * LEAP] or mine
     total: dict[Bandit, Floats] = {}
     for score in near:
         for problem, counts in search.counts.get(score.candidate, {}).items():

@@ -10,7 +10,7 @@ import numpy as np
 
 from lighttail.checks import number, refuse
 from lighttail.outcomes.estimates import proportion_limits
-from lighttail.planning.question import LEVEL, Question
+from lighttail.planning.question import LEVEL, SUSPECTS, Question
 
 WATCHED = 4  # problems per curve in which the worst is sought
 BUDGET = 2e9  # pulls of a search, about
@@ -72,8 +72,10 @@ def confirming(question: Question, budget: float) -> float:
 
 
 def confirming_paths(question: Question, budget: float) -> float:
-    """The paths, in each of its problems, with which one choice is confirmed, at most."""
-    return confirming(question, CONFIRM * budget) / (question.confirmed_in * question.horizon)
+    """The paths, in each of its problems, with which one choice is confirmed, at most; on average, the paths
+    of all members count together."""
+    problems = SUSPECTS if question.everywhere and not question.family.single else 1
+    return confirming(question, CONFIRM * budget) / (problems * question.horizon)
 
 
 def reachable(limit: float, paths: int, tail: float) -> float:

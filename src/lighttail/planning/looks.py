@@ -17,7 +17,7 @@ import numpy as np
 
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.bench import Play, members_of
-from lighttail.planning.curves import Candidate
+from lighttail.planning.curves import Candidate, OfCandidate
 from lighttail.planning.question import EXACT_ERROR, EXACT_SCAN, LEVEL, NO_CHANCE, Question, Score
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -44,22 +44,16 @@ TINY = 1e-300  # a smaller chance counts as this one, so that it has a logarithm
 
 
 @dataclass(frozen=True)
-class Looked:
+class Looked(OfCandidate):
     """What a look says of a candidate in a problem, and the pulls that the look took."""
 
-    candidate: Candidate
     problem: Bandit
     chance: Estimate
     pulls: int
 
 
 def look(
-    question: Question,
-    bench: Bench,
-    policy: Policy,
-    problem: Bandit,
-    counted: int = 0,
-    seconds: float = EXACT_SCAN,
+    question: Question, bench: Bench, policy: Policy, problem: Bandit, counted: int, seconds: float
 ) -> tuple[Estimate, int]:
     """The chance of losing the limit, and the pulls that were played: exactly, by counting this number of
     paths or, if it is 0, by weighted paths. If the average over the family is asked for, paths of all
@@ -138,7 +132,7 @@ def allowed_first(search: Search, seen: Sequence[Looked]) -> Looked:
     """The look with the least exploration among those within the limit; otherwise the least chance."""
     within = [one for one in seen if one.chance.value <= enough(search, one.chance)]
     if within:
-        return min(within, key=lambda one: one.candidate.scale)
+        return min(within, key=lambda one: one.scale)
     return min(seen, key=lambda one: one.chance.value)
 
 
@@ -165,14 +159,14 @@ def walk(
     seen = list(before)
     curve, least = search.curves[turn], cheapest_at(search, turn)
     if curve.whole and has_exact_edge(search, turn):  # all of its policies are looked at
-        known = {one.candidate.policy for one in seen}
+        known = {one.policy for one in seen}
         new = [one for one in curve.candidates(turn, curve.every()) if one.policy not in known]
         return seen + [looked_at(search, one, problem) for one in new]
     for turns in range(EXACT_LOOKS):
         if turns >= LOOKS and not sure(seen[-1].chance):
             break
         new = curve.candidates(turn, (min(curve.most, max(curve.least, scale)),))
-        if not new or new[0].policy in {one.candidate.policy for one in seen}:
+        if not new or new[0].policy in {one.policy for one in seen}:
             break
         seen.append(looked_at(search, new[0], problem, seconds))
         chance = seen[-1].chance
@@ -189,7 +183,7 @@ def following(seen: Sequence[Looked], aim: float) -> float:
     The line goes through the nearest looks above and below the aim; if there are none on one side, through
     the last look, with the slope of the last two.
     """
-    points = sorted((math.log(one.candidate.scale), math.log(max(TINY, one.chance.value))) for one in seen)
+    points = sorted((math.log(one.scale), math.log(max(TINY, one.chance.value))) for one in seen)
     target = math.log(aim)
     for (x, y), (other, lower) in pairwise(points):
         if y > target >= lower:
@@ -212,27 +206,27 @@ def guess(search: Search, turn: int) -> float:
     limit. Below the scale with the least mean loss nothing is to be gained.
     """
     mine, aim = on_curve(search, turn), aim_of(search, NO_CHANCE)[0]
-    safest = min(mine, key=lambda score: (score.high, score.mean)).candidate.scale
-    counted = [score for score in mine if score.candidate.scale <= safest and score.paths > 0]
+    safest = min(mine, key=lambda score: (score.high, score.mean)).scale
+    counted = [score for score in mine if score.scale <= safest and score.paths > 0]
     tried = np.array([score.paths for score in counted], dtype=float)
     hits = tried * np.array([score.chance.value for score in counted])
-    scales = np.array([score.candidate.scale for score in counted])
-    low, high = mine[0].candidate.scale / LEAP, LEAP * mine[-1].candidate.scale
+    scales = np.array([score.scale for score in counted])
+    low, high = mine[0].scale / LEAP, LEAP * mine[-1].scale
     count = 1 + round(math.log(high / low, FINE))
     edges = low * FINE ** np.arange(count)
     with np.errstate(over="ignore"):
         chance = np.clip(aim * (scales[None, :] / edges[:, None]) ** -SLOPE, TINY, 0.5)
     likely = (hits * np.log(chance) + (tried - hits) * np.log1p(-chance)).sum(axis=1)
-    keeping = [score.candidate.scale for score in mine if score.chance.high <= search.question.limit]
+    keeping = [score.scale for score in mine if score.chance.high <= search.question.limit]
     return max(min([float(edges[int(np.argmax(likely))]), *keeping]), cheapest_at(search, turn))
 
 
 def on_curve(search: Search, turn: int) -> list[Score]:
     """The scores of a curve by scale."""
-    mine = [score for score in search.scores.values() if score.candidate.curve == turn]
-    return sorted(mine, key=lambda score: score.candidate.scale)
+    mine = [score for score in search.scores.values() if score.curve == turn]
+    return sorted(mine, key=lambda score: score.scale)
 
 
 def cheapest_at(search: Search, turn: int) -> float:
     """The scale with the least mean loss on a curve."""
-    return min(on_curve(search, turn), key=lambda score: score.mean).candidate.scale
+    return min(on_curve(search, turn), key=lambda score: score.mean).scale

@@ -53,17 +53,9 @@ def planned(request: Request, horizon: Any, loss: Any, looks: int = 0) -> tuple[
 
 def confirmation_of(search: Search, looks: int = 0, states: bool = True) -> Confirmation:
     """What confirms the choices of a search."""
-    return Confirmation(
-        search.question,
-        search.bench,
-        CONFIRM * (search.proof or search.budget),
-        search.weighted,
-        search.counted,
-        looked=search.known,
-        looks=looks,
-        dear=search.dear,
-        states=states,
-    )
+    budget = CONFIRM * (search.proof or search.budget)
+    settings = (search.question, search.bench, budget, search.weighted, search.counted)
+    return Confirmation(*settings, looked=search.known, looks=looks, dear=search.dear, states=states)
 
 
 def _option(search: Search, confirmation: Confirmation, candidate: Candidate, answer: Confirmed) -> Option:
@@ -112,7 +104,7 @@ def _cheapest(search: Search, confirmation: Confirmation, choice: Option, chosen
     best = min(again, key=lambda score: score.mean)
     if best.candidate == chosen:
         return choice
-    answer = confirmation.chance(best.candidate.policy, best.watched, decide=False)
+    answer = confirmation.chance(best.policy, best.watched, decide=False)
     found = _option(search, confirmation, best.candidate, answer)
     return found if found.mean_loss.value < choice.mean_loss.value else choice
 
@@ -140,12 +132,12 @@ def _smallest_loss(search: Search, confirmation: Confirmation, ranked: list[Scor
     are asked for a promise, and the best of them once more with more paths, since more paths promise a
     smaller loss. Each promise has its own part of the whole error, so that the smaller one of the two holds.
     """
-    best = {score.candidate.curve: score for score in reversed(ranked)}
+    best = {score.curve: score for score in reversed(ranked)}
     few = sorted(best.values(), key=lambda score: (score.promised, score.mean))[:PROMISES]
-    few += [score for score in search.scores.values() if score.candidate.policy == EvenSplit()]
-    asked_for = [(confirmation.promise(one.candidate.policy, one.watched), one) for one in dict.fromkeys(few)]
+    few += [score for score in search.scores.values() if score.policy == EvenSplit()]
+    asked_for = [(confirmation.promise(one.policy, one.watched), one) for one in dict.fromkeys(few)]
     first, score = min(asked_for, key=lambda pair: (pair[0].loss, pair[1].mean))
-    again = confirmation.promise(score.candidate.policy, score.watched, PROMISED_AGAIN)
+    again = confirmation.promise(score.policy, score.watched, PROMISED_AGAIN)
     loss, _, answer = min(first, again, key=lambda promise: promise.loss)
     if math.isinf(loss):
         allowed = "larger: no loss below the largest possible can be promised at this chance with these paths"
@@ -153,7 +145,7 @@ def _smallest_loss(search: Search, confirmation: Confirmation, ranked: list[Scor
     asked = replace(search.question, loss=loss)
     known = replace(confirmation, question=asked, scanned={}, looked={}, played={})
     found = _made(replace(search, question=asked), known, score, answer, asks_for_loss=True)
-    likely = again.likely if found.choice.policy == score.candidate.policy else math.nan
+    likely = again.likely if found.choice.policy == score.policy else math.nan
     return replace(found, smallest_loss=loss, likely_loss=likely)
 
 
@@ -169,8 +161,8 @@ def frontier(search: Search, asks_for_loss: bool = False) -> tuple[Point, ...]:
             other.mean < score.mean - score.error - other.error and lower <= risk
             for other, lower in zip(scores, risks, strict=True)
         )
-        one, curve = score.candidate, search.curves[score.candidate.curve]
-        named = (curve.name, one.scale, curve.unit, one.policy)
+        curve = search.curves[score.curve]
+        named = (curve.name, score.scale, curve.unit, score.policy)
         found.append(
             Point(*named, score.mean, score.error, score.chance, beaten, score.promised, score.paths)
         )

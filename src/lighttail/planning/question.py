@@ -13,7 +13,7 @@ import numpy.typing as npt
 from lighttail.families import Family
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
-from lighttail.planning.curves import Candidate
+from lighttail.planning.curves import OfCandidate
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.records import Floats
@@ -50,12 +50,6 @@ class Question:
         """Whether chances can only be counted: for late rewards, and for averages, there are no exact laws
         and no weighted paths."""
         return self.late or not self.everywhere
-
-    @property
-    def confirmed_in(self) -> int:
-        """In how many problems a choice is confirmed, at most; on average, the paths of all members count
-        together."""
-        return SUSPECTS if self.everywhere and not self.family.single else 1
 
     @property
     def asks_for_loss(self) -> bool:
@@ -164,7 +158,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(OfCandidate):
     """What the paths of the search say of a candidate.
 
     mean: the average loss over the first members of the family, the same for all scores, with its standard
@@ -174,7 +168,6 @@ class Score:
     is exact. watched: the problems looked at, the worst first.
     """
 
-    candidate: Candidate
     mean: float
     error: float
     chance: Estimate

@@ -57,11 +57,10 @@ class Request:
         lost = math.nan if loss is None else positive("loss", loss)
         if loss is not None:
             check_loss("loss", lost, most, pulls)
-        sigma = family.sigma
-        if self.policies is None and not sigma > 0.0:
+        if not family.sigma > 0.0 and self.policies is None:
             raise refuse("family", family, "a family whose rewards are random")
-        curves = shipped_curves(family, pulls) if self.policies is None else own_curves(self.policies, sigma)
-        curves += own_curves(self.also, sigma, "also", least=0)
+        curves = shipped_curves(family, pulls) if self.policies is None else own_curves(self.policies)
+        curves += own_curves(self.also, "also", least=0)
         course = Course()
         for turn, curve in enumerate(curves):
             policy = curve.candidates(turn)[0].policy

@@ -92,8 +92,6 @@ class Search:
     def further(self, best: Score) -> list[Score]:
         """The scores of policies that were left out and may lose less than the best one. When they were left
         out, it or another policy seemed to lose less than it does now."""
-        if not self.with_edges:
-            return []
         return further_edges(self, best.mean) + self._without_edge(best.mean, doubt=0.0)
 
     @cached_property
@@ -124,9 +122,8 @@ class Search:
 
     def weighted(self, policy: Policy) -> bool:
         """Whether the chances of a policy came from weighted paths."""
-        if self.counted:
-            return False
-        return any(policy == known and not sure(chance) for (known, _), chance in self.known.items())
+        pairs = self.known.items()
+        return not self.counted and any(policy == known and not sure(chance) for (known, _), chance in pairs)
 
     def dear(self, policy: Policy) -> int:
         """How many times longer than usual a pull of a policy takes, about."""
@@ -139,14 +136,14 @@ class Search:
     def seen_less(self, score: Score) -> bool:
         """Whether the chance of a policy comes from fewer paths than those of others, because its pulls take
         long."""
-        curve = self.curves[score.candidate.curve]
+        curve = self.curves[score.curve]
         few = fewer(self.sized(ROUNDS[-1]).hits, curve)
         return self.question.everywhere and curve.dear > 1 and 0 < score.paths <= few
 
     def seen_more(self, score: Score) -> Score:
         """The score of such a policy with more and more paths: as many as of others, or until it seems to
         break the limit. To confirm it takes long, and one that is lucky with few paths mostly breaks it."""
-        asked, dear = self.sized(ROUNDS[-1]), self.curves[score.candidate.curve].dear
+        asked, dear = self.sized(ROUNDS[-1]), self.curves[score.curve].dear
         for turn in range(math.ceil(math.log2(dear))):
             more = asked._replace(hits=min(dear, 2 ** (turn + 1)) * asked.hits)
             (score,) = self.score([score.candidate], more, len(ROUNDS) + 40 + turn, "search, slow policies")
@@ -211,26 +208,24 @@ class Search:
         Too little exploration fails in other problems than too much, so two policies of the curve look. The
         problems that are worst for all curves together are watched, too: few paths of one policy err often.
         """
-        question = self.question
-        family = question.family
+        question, members = self.question, self.question.family.members
         edges = question.edges()
-        pool = question.able([*edges, *(family.members[:6] if edges else family.members)])
+        pool = question.able([*edges, *(members[:6] if edges else members)])
         if len(pool) <= 2:
             self.watched = dict.fromkeys(range(len(self.curves)), tuple(pool))
             return
-        plays, owners = [], []
+        probes: list[Candidate] = []
         for turn, curve in enumerate(self.curves):
-            if curve.dear > 1:
-                continue
-            every = curve.candidates(turn)
-            for probe in {every[len(every) // 3], every[2 * len(every) // 3]}:
-                plays += [Play(probe.policy, problem, PROBES, 0) for problem in pool]
-                owners.append(turn)
-        losses = self.bench.losses(plays, "looking for the worst problems")
-        seen = [losses[place * len(pool) : (place + 1) * len(pool)] for place in range(len(owners))]
-        together = [np.concatenate([mine[turn] for mine in seen]) for turn in range(len(pool))]
+            if curve.dear == 1:
+                every = curve.candidates(turn)
+                probes += {every[len(every) // 3], every[2 * len(every) // 3]}
+        plays = [Play(probe.policy, problem, PROBES, 0) for probe in probes for problem in pool]
+        losses = iter(self.bench.losses(plays, "looking for the worst problems"))
+        seen = [list(islice(losses, len(pool))) for _ in probes]
+        together = [np.concatenate(of_problem) for of_problem in zip(*seen, strict=True)]
         usual = worst_first(question, pool, together)[: WATCHED // 2]
         found: dict[int, dict[Bandit, None]] = defaultdict(dict)
+        owners = [probe.curve for probe in probes]
         for turn, mine in zip(owners, seen, strict=True):
             each = WATCHED // 2 // owners.count(turn)
             found[turn] |= dict.fromkeys(worst_first(question, pool, mine)[:each])
@@ -271,7 +266,7 @@ class Search:
         played = [score for other, score in self.scores.items() if other.curve == candidate.curve]
         if not played or math.isnan(candidate.scale):
             return self.watched[candidate.curve][:count]
-        nearest = min(played, key=lambda score: abs(math.log(score.candidate.scale / candidate.scale)))
+        nearest = min(played, key=lambda score: abs(math.log(score.scale / candidate.scale)))
         return nearest.watched[:count]
 
     def _known_in(self, policy: Policy, problems: Iterable[Bandit], exact: bool) -> dict[Bandit, Estimate]:
@@ -351,7 +346,7 @@ class Search:
         cheap = [
             score
             for score in ranked
-            if self.curves[score.candidate.curve].dear == 1 or score.mean - CLOSE * score.error <= bar
+            if self.curves[score.curve].dear == 1 or score.mean - CLOSE * score.error <= bar
         ]
         safe = sorted(cheap, key=lambda score: (score.high, score.mean))
         found = dict.fromkeys(score for pair in zip(cheap, safe, strict=True) for score in pair)

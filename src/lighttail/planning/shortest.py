@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from lighttail.checks import positive, refuse
@@ -40,6 +39,9 @@ def shortest(request: Request, horizon: Any, loss: Any, per_pull: Any) -> Plan:
     if not share < most * (1.0 - 1e-9):
         raise refuse("loss_per_pull", per_pull, f"below {most:g}, the largest gap")
     pulls, looks = _least_horizon(request, family, share), 0
+    if pulls > LONGEST:
+        allowed = f"larger: no policy was found that meets it within {LONGEST:,} pulls"
+        raise refuse("loss_per_pull", per_pull, allowed)
     for _ in range(LONGER):
         found, looks = planned(request, pulls, share * pulls, looks)
         if found.met or NEAR * pulls > LONGEST:
@@ -49,7 +51,8 @@ def shortest(request: Request, horizon: Any, loss: Any, per_pull: Any) -> Plan:
 
 
 def _least_horizon(request: Request, family: Family, share: float) -> int:
-    """The shortest horizon, to about a tenth, at which a short search confirms a policy within the limit.
+    """The shortest horizon, to about a tenth, at which a short search confirms a policy within the limit; a
+    horizon above LONGEST if there is none.
 
     The horizon is doubled until one policy is confirmed, and then the way back is halved. It begins with the
     pulls of an arm until a gap of the size `share` is as large as the error.
@@ -73,8 +76,7 @@ def _least_horizon(request: Request, family: Family, share: float) -> int:
     while not enough(high):
         low, high = high, 2 * high
         if high > LONGEST:
-            allowed = f"larger: no policy was found that meets it within {LONGEST:,} pulls"
-            raise refuse("loss_per_pull", share, allowed)
+            return high
     while high > NEAR * low > 0:
         middle = round(math.sqrt(low * high))
         low, high = (low, middle) if enough(middle) else (middle, high)
@@ -90,7 +92,8 @@ def _is_enough(request: Request, pulls: int, loss: float) -> bool:
         check_enough(question, request.budget, f"to confirm this chance with {pulls:,} pulls")
     expected = expected_pulls(question, SHORT * request.budget)
     with parts_reporter(request.progress, expected, "pulls") as report:
-        bench = request.bench(question, course, report and partial(_tried, report, pulls)).apart(pulls)
+        told = report and (lambda part, *counts: report(f"are {pulls:,} pulls enough? {part}", *counts))
+        bench = request.bench(question, course, told).apart(pulls)
         bench.expect(expected)
         quick = [curve for curve in curves if curve.dear == 1]
         search = Search(question, quick or curves, bench, SHORT * request.budget, request.budget)
@@ -99,8 +102,3 @@ def _is_enough(request: Request, pulls: int, loss: float) -> bool:
             return False
         _, answer = confirmed(search, confirmation_of(search, states=False), ranked)
         return answer.chance.high <= question.limit
-
-
-def _tried(report: Callable[..., None], pulls: int, part: str, *counts: int) -> None:
-    """Report a part of the search for the shortest horizon, with the horizon that is tried."""
-    report(f"are {pulls:,} pulls enough? {part}", *counts)

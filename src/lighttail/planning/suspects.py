@@ -146,7 +146,7 @@ class Scans:
         question, bench = self.question, self.bench
 
         def work(problem: Bandit) -> tuple[Estimate, int]:
-            return look(question, bench, policy, problem, self.counted)
+            return look(question, bench, policy, problem, self.counted, EXACT_SCAN)
 
         def done(problem: Bandit, found: tuple[Estimate, int]) -> None:
             self.looked[policy, problem] = found[0]

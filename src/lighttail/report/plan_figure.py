@@ -219,16 +219,9 @@ def _option_height(plan: Plan, option: Option) -> float | None:
 
 def _draw_limit(axes: Axes, plan: Plan) -> None:
     axes.axhline(plan.limit, color=LIMIT, linewidth=1.2, linestyle=(0, (6, 3)), zorder=2)
-    axes.annotate(
-        f"the limit, {in_percent(plan.limit)}: allowed below",
-        (1.0, plan.limit),
-        (-2, 3),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        ha="right",
-        fontsize=9,
-        color=LIMIT,
-    )
+    text = f"the limit, {in_percent(plan.limit)}: allowed below"
+    style: Any = {"textcoords": "offset points", "ha": "right", "fontsize": 9, "color": LIMIT}
+    axes.annotate(text, (1.0, plan.limit), (-2, 3), xycoords=("axes fraction", "data"), **style)
 
 
 def _label_point(plan: Plan, points: Sequence[Point], scale: Scale, right: float) -> tuple[float, float]:
@@ -246,18 +239,11 @@ def _write_labels(axes: Axes, ends: Sequence[tuple[str, str, float, float]]) -> 
     ups = [min(max(float(transform.transform((x, y))[1]), 0.0), 1.0) for _, _, x, y in ends]
     heights = spread(ups, LINE)
     for (name, colour, x, y), height in zip(ends, heights, strict=True):
-        axes.annotate(
-            name,
-            (x, y),
-            (1.02, height),
-            textcoords="axes fraction",
-            va="center",
-            fontsize=9,
-            color="0.45" if colour == GREY else colour,
-            fontweight="normal" if colour == GREY else "bold",
-            annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "relpos": (0.0, 0.5), "color": colour, "lw": 0.6, "alpha": 0.7},
-        )
+        grey = colour == GREY
+        line = {"arrowstyle": "-", "relpos": (0.0, 0.5), "color": colour, "lw": 0.6, "alpha": 0.7}
+        style: Any = {"color": "0.45" if grey else colour, "fontweight": "normal" if grey else "bold"}
+        style |= {"va": "center", "fontsize": 9, "annotation_clip": False, "arrowprops": line}
+        axes.annotate(name, (x, y), (1.02, height), textcoords="axes fraction", **style)
 
 
 def spread(heights: Sequence[float], least: float) -> list[float]:
