@@ -206,7 +206,6 @@ def _outcomes(
     course: Course,
     report: Callable[[str, int], None] | None,
 ) -> dict[str, Outcome]:
-    """Play one policy after the other."""
     late, outcomes = "" if course.straight else f", {course.short()}", {}
     for turn, (name, policy) in enumerate(policies.items()):
         told: bool | Callable[[int, int], None] = False
@@ -249,7 +248,6 @@ def _growths(
 
 
 def _shift(report: Callable[[str, int], None], label: str, before: int, done: int, total: int) -> None:
-    """Report the progress of one policy as progress of all policies."""
     report(label, before + done)
 
 

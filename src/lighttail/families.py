@@ -256,7 +256,6 @@ class Family:
         return tuple(self.at(*means) for means in sorted(inside))
 
     def _box(self) -> tuple[Floats, Floats]:
-        """The limits of the means of a box."""
         return np.array(self.low, dtype=float), np.array(self.high, dtype=float)
 
     def __repr__(self) -> str:

@@ -53,8 +53,9 @@ def edges(search: Search) -> list[Score]:
     limit, or if their guess promises a lower mean loss than the best policy so far has."""
     turns = {score.curve for score in search.scores.values()}
     for turn in turns & search.with_edges:
-        scale = guess(search, turn)
-        search.unsought[turn] = scale, mean_at(search, turn, scale)
+        scale, mine = guess(search, turn), on_curve(search, turn)
+        scales, means = [math.log(score.scale) for score in mine], [score.mean for score in mine]
+        search.unsought[turn] = scale, float(np.interp(math.log(scale), scales, means))
     found = list[Score]()
     while search.unsought:
         allowed = [score.mean for score in found if score.chance.value <= search.question.limit]
@@ -203,13 +204,6 @@ def judge_of(search: Search, score: Score) -> Bandit:
     """The problem in which the chance of a policy is looked at; the first one stands for all members if the
     average is asked for."""
     return score.watched[0] if search.question.everywhere else search.members[0]
-
-
-def mean_at(search: Search, turn: int, scale: float) -> float:
-    """The mean loss at a scale, between those of the neighbours on the curve."""
-    mine = on_curve(search, turn)
-    scales = [math.log(score.scale) for score in mine]
-    return float(np.interp(math.log(scale), scales, [score.mean for score in mine]))
 
 
 def worst_at(search: Search, turn: int, scale: float) -> Bandit:

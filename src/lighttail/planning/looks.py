@@ -83,9 +83,8 @@ def look(
 
 
 def looked_at(search: Search, candidate: Candidate, problem: Bandit, seconds: float = EXACT_SCAN) -> Looked:
-    """A look at a candidate of a search."""
-    seen = look(search.question, search.bench, candidate.policy, problem, search.counted, seconds)
-    return Looked(candidate, problem, *seen)
+    setting = (search.question, search.bench, candidate.policy, problem, search.counted)
+    return Looked(candidate, problem, *look(*setting, seconds))
 
 
 def has_edge(search: Search, turn: int) -> bool:

@@ -52,14 +52,12 @@ def planned(request: Request, horizon: Any, loss: Any, looks: int = 0) -> tuple[
 
 
 def confirmation_of(search: Search, looks: int = 0, states: bool = True) -> Confirmation:
-    """What confirms the choices of a search."""
     budget = CONFIRM * (search.proof or search.budget)
     settings = (search.question, search.bench, budget, search.weighted, search.counted)
     return Confirmation(*settings, looked=search.known, looks=looks, dear=search.dear, states=states)
 
 
 def _option(search: Search, confirmation: Confirmation, candidate: Candidate, answer: Confirmed) -> Option:
-    """A policy of the table, with its mean loss on fresh random numbers."""
     policy, members = candidate.policy, len(search.question.family.members)
     paths = max(64, int(min(MEAN_PATHS * 8, search.budget / 32 / search.question.horizon) / members))
     mean, losses = confirmation.mean(policy, paths)

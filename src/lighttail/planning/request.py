@@ -37,7 +37,6 @@ class Request:
 
     @property
     def budget(self) -> float:
-        """The pulls of a search, about."""
         return BUDGET * check_effort(self.effort)
 
     def at(self, horizon: Any, loss: Any) -> tuple[Question, Course, list[Curve]]:
@@ -71,7 +70,6 @@ class Request:
         return Question(family, pulls, lost, limit, everywhere, course.late), course, curves
 
     def bench(self, question: Question, course: Course, report: Any) -> Bench:
-        """The bench on which the question is answered."""
         return Bench(question.horizon, self.seed, check_threads(self.threads), course, report)
 
 

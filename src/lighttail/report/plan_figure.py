@@ -39,7 +39,6 @@ class Scale:
     floor: float
     top: float
     name: str
-    logarithmic: bool
 
 
 def frontier_figure(plan: Plan) -> Figure:
@@ -62,7 +61,7 @@ def frontier_figure(plan: Plan) -> Figure:
             _draw_curve(axes, plan, points, colour, scale)
             ends.append((name, colour, *_label_point(plan, points, scale, right)))
         _draw_options(axes, plan, scale)
-        if scale.logarithmic:
+        if not plan.asked_for_loss:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter(lambda value, place: in_percent(value))
             _draw_limit(axes, plan)
@@ -107,11 +106,11 @@ def _scale(plan: Plan) -> Scale:
     if plan.asked_for_loss:
         promised = [point.promised for point in plan.frontier]
         top = 1.05 * max(*promised, plan.loss)
-        return Scale(0.0, top, f"loss that is reached with a chance of {in_percent(plan.limit)}", False)
+        return Scale(0.0, top, f"loss that is reached with a chance of {in_percent(plan.limit)}")
     shown = [plan.limit, *(one.chance.value or one.chance.high for one in plan.options().values())]
     shown += [point.chance.value for point in plan.frontier if point.chance.value > 0.0]
     least = max(min(shown), plan.limit / DECADES)
-    return Scale(least / 3.0, 1.5, f"chance of losing {amount(plan.loss)} or more (log scale)", True)
+    return Scale(least / 3.0, 1.5, f"chance of losing {amount(plan.loss)} or more (log scale)")
 
 
 def _right_edge(plan: Plan) -> float:
@@ -207,7 +206,7 @@ def _draw_options(axes: Axes, plan: Plan, scale: Scale) -> None:
         if star and plan.likely_loss < plan.loss:
             ends: Any = {"color": INK, "linewidth": 1.4, "marker": "_", "markevery": [1], "zorder": 4.5}
             axes.plot([x, x], [y, plan.likely_loss], **ends)
-        y = min(y, 1.0) if scale.logarithmic else y
+        y = y if plan.asked_for_loss else min(y, 1.0)
         axes.plot(x, y, marker=marks[part], label=f"{part}: {one.label}", **style)
 
 

@@ -113,7 +113,6 @@ def tail_words(plan: Plan) -> str:
 
 
 def name_of(plan: Plan) -> str:
-    """What the policy of the answer is."""
     return "choice" if plan.met else "nearest policy"
 
 
