@@ -265,7 +265,7 @@ def coverage(
 def unconfirmed(case: Case, seed: int, effort: float) -> tuple[lt.Policy, lt.Bandit, float]:
     """The choice of a search and what the search saw of it, without fresh random numbers."""
     question = Question(
-        case.family, case.horizon, case.loss, case.limit, case.over == "everywhere", not case.late
+        case.family, case.horizon, case.loss, case.limit, case.over == "everywhere", bool(case.late)
     )
     curves = shipped_curves(case.family, case.horizon)
     course = Course(FixedDelay(case.late.get("delay", 0)), case.late.get("batch", 1))

@@ -67,7 +67,7 @@ class Request:
             course = check_course(policy, first, pulls, self.delay, self.batch)
         if course.delay.never == 1.0:
             raise refuse("never", course.delay.never, "below 1: no reward would become known")
-        return Question(family, pulls, lost, limit, everywhere, course.late), course, curves
+        return Question(family, pulls, lost, limit, everywhere, not course.straight), course, curves
 
     def bench(self, question: Question, course: Course, report: Any) -> Bench:
         return Bench(question.horizon, self.seed, check_threads(self.threads), course, report)
