@@ -85,10 +85,10 @@ class FailingJournal(MemoryJournal):
                 raise unavailable("the disk is full")
         assert pages is self._of(name)
 
-    def keep(self, name: str, kept: Any) -> None:
+    def keep(self, name: str, snapshot: Any) -> None:
         if self.broken:
             raise unavailable("the disk is full")
-        super().keep(name, kept)
+        super().keep(name, snapshot)
 
 
 class _Locked(Finder):

@@ -21,7 +21,7 @@ from test_live_faults import reconciled, retried, reward_of
 from lighttail.live import Office, open_journal
 from lighttail.live import desk as desk_module
 from lighttail.live.awaiting import AsyncDesk
-from lighttail.live.journal import Kept
+from lighttail.live.journal import Snapshot
 from lighttail.live.requests import Ticket, Told, ask_for, tell_of
 from lighttail.live.worker import Timers
 from lighttail.live.writer import Past
@@ -202,7 +202,7 @@ def test_a_book_that_took_long_to_add_up_is_kept_though_nothing_is_written(
     with desk_of(journal) as desk:
         desk.ask(50)
         book = book_of(desk)
-    journal.keep("one", Kept(0, "of a format that is too old"))
+    journal.keep("one", Snapshot(0, "of a format that is too old"))
     monkeypatch.setattr(desk_module, "SNAPSHOT_EVERY", often)
     office = Office(journal)
     assert book_of(office.desk("one")) == book

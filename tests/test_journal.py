@@ -21,7 +21,7 @@ from lighttail.live.journal import (
     Event,
     Hint,
     Journal,
-    Kept,
+    Snapshot,
     digest_after,
     event_of,
 )
@@ -168,20 +168,20 @@ class TestEveryJournal:
     def test_a_newer_snapshot_replaces_the_older_one(self, journal: Journal) -> None:
         journal.create("one", first())
         assert journal.snapshot("one") is None
-        journal.keep("one", Kept(1, '{"a": 1}'))
-        journal.keep("one", Kept(7, '{"a": 2}'))
-        assert journal.snapshot("one") == Kept(7, '{"a": 2}')
-        journal.keep("one", Kept(7, '{"a": 3}'))  # of a newer version, which could not read the first
-        assert journal.snapshot("one") == Kept(7, '{"a": 3}')
+        journal.keep("one", Snapshot(1, '{"a": 1}'))
+        journal.keep("one", Snapshot(7, '{"a": 2}'))
+        assert journal.snapshot("one") == Snapshot(7, '{"a": 2}')
+        journal.keep("one", Snapshot(7, '{"a": 3}'))  # of a newer version, which could not read the first
+        assert journal.snapshot("one") == Snapshot(7, '{"a": 3}')
 
     def test_everything_is_there_when_it_is_opened_again(self, opener: Opener) -> None:
         journal = opener()
         journal.create("one", first())
         append(journal, 1, ask(2, 1))
-        journal.keep("one", Kept(2, "{}"))
+        journal.keep("one", Snapshot(2, "{}"))
         journal.close()
         again = opener()
-        assert (again.names(), len(events(again)), again.snapshot("one")) == (["one"], 2, Kept(2, "{}"))
+        assert (again.names(), len(events(again)), again.snapshot("one")) == (["one"], 2, Snapshot(2, "{}"))
         append(again, 2, tell(3, 1))
         again.close()
 
@@ -307,7 +307,7 @@ def test_an_sqlite_without_its_json_functions_is_refused(
 def test_a_snapshot_that_was_damaged_is_not_used(tmp_path: Path) -> None:
     journal = SqliteJournal(tmp_path / "a.db")
     journal.create("one", first())
-    journal.keep("one", Kept(1, '{"a": 1}'))
+    journal.keep("one", Snapshot(1, '{"a": 1}'))
     journal._link.execute("UPDATE snapshots SET text = ?", ('{"a": 2}',))
     assert journal.snapshot("one") is None
     journal.close()

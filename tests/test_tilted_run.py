@@ -38,7 +38,7 @@ def planned(policy: lt.Policy, number: int, kind: Any) -> tuple[Task, Mixture]:
     problem, horizon, regret = drawn(number)
     task = Task(policy, problem, horizon, regret, kind)
     found = [part for part in (derived(task), alike(task)) if part is not None]
-    return task, mixed(problem, task.family, found)
+    return task, mixed(problem, task.tilts, found)
 
 
 def played(policy: lt.Policy, number: int, kind: Any, full: bool) -> Paths:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from lighttail.checks import BadInput
 from lighttail.live.book import FORMAT, Book, entered_all
 from lighttail.live.errors import Damaged
-from lighttail.live.journal import NO_DIGEST, Event, Kept, Reader, digest_after, event_of, row_of
+from lighttail.live.journal import NO_DIGEST, Event, Reader, Snapshot, digest_after, event_of, row_of
 
 
 class Checked(NamedTuple):
@@ -69,7 +69,7 @@ def check_journal(journal: Reader, name: str) -> Checked:
     return Checked(book.seq, book.last, len(book.ledger), book.astray)
 
 
-def _check_snapshot(name: str, book: Book, snapshot: Kept) -> None:
+def _check_snapshot(name: str, book: Book, snapshot: Snapshot) -> None:
     """Raise Changed if a snapshot is not what the events add up to. One of another version is ignored, as a
     desk ignores it."""
     plain = json.loads(snapshot.text)

@@ -19,7 +19,7 @@ from lighttail.checks import BadInput
 from lighttail.live.book import Book
 from lighttail.live.errors import CONFLICT, UNAVAILABLE, Damaged, Refused, status_of, unavailable
 from lighttail.live.gathering import Gathering
-from lighttail.live.journal import NO_DIGEST, Finder, Hint, Journal, Kept, Turn, event_of
+from lighttail.live.journal import NO_DIGEST, Finder, Hint, Journal, Snapshot, Turn, event_of
 from lighttail.live.play import MOST_CLOSED, Round, keys_of
 from lighttail.live.requests import Look, Request, Ticket, Verbs, finish
 from lighttail.live.worker import IDLE, Timers, Worker
@@ -374,13 +374,13 @@ class Desk(Verbs):
             if (snapshot := self._snapshot(least)) is not None:
                 self.journal.keep(self.name, snapshot)
 
-    def _snapshot(self, least: int) -> Kept | None:
+    def _snapshot(self, least: int) -> Snapshot | None:
         """A snapshot if `least` events have come since the last one. Its events must be on disk first."""
         book = self._book
         if book is None or book.seq - self._saved < least:
             return None
         self._saved = book.seq
-        return Kept(book.seq, json.dumps(book.to_plain()))
+        return Snapshot(book.seq, json.dumps(book.to_plain()))
 
     def _often(self) -> int:
         """After how many events a snapshot is due: the more trials are open, the longer it is to write."""

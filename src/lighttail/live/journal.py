@@ -50,7 +50,7 @@ class Hint(NamedTuple):
     keys: set[str]
 
 
-class Kept(NamedTuple):
+class Snapshot(NamedTuple):
     """A snapshot: the state after event `seq` as text, from which a replay may begin."""
 
     seq: int
@@ -206,7 +206,7 @@ class Reader(ABC):
         """The events of the trials `first` to `last`, trial by trial, those of a trial in their order."""
 
     @abstractmethod
-    def snapshot(self, name: str) -> Kept | None:
+    def snapshot(self, name: str) -> Snapshot | None:
         """The snapshot of an experiment, or None if there is none that is whole."""
 
     @abstractmethod
@@ -255,7 +255,7 @@ class Journal(Reader):
         raise NotImplementedError
 
     @abstractmethod
-    def keep(self, name: str, kept: Kept) -> None:
+    def keep(self, name: str, snapshot: Snapshot) -> None:
         """Keep a snapshot in place of an older one."""
 
 
@@ -292,12 +292,12 @@ class TableReader(Reader):
     def stories(self, name: str, first: int, last: int) -> list[Row]:
         return self._rows("trial BETWEEN ? AND ? ORDER BY trial, e.seq", name, first, last)
 
-    def snapshot(self, name: str) -> Kept | None:
+    def snapshot(self, name: str) -> Snapshot | None:
         query = f"""SELECT s.seq, text, s.digest FROM {self.prefix}snapshots s
             JOIN {self.prefix}experiments ON experiment = number WHERE name = ?"""
         for seq, text, digest in self._read(query, name):
             if text_digest(text) == digest:
-                return Kept(seq, text)
+                return Snapshot(seq, text)
         return None
 
 

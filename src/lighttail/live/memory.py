@@ -9,7 +9,7 @@ from threading import RLock
 from typing import Any
 
 from lighttail.live.errors import unknown
-from lighttail.live.journal import NO_DIGEST, PAGE, Event, Hint, Journal, Kept, Row, Turn, rows_of
+from lighttail.live.journal import NO_DIGEST, PAGE, Event, Hint, Journal, Row, Snapshot, Turn, rows_of
 
 
 class _Pages:
@@ -18,7 +18,7 @@ class _Pages:
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.places: dict[tuple[str, Any], list[int]] = defaultdict(list)
-        self.snapshot: Kept | None = None
+        self.snapshot: Snapshot | None = None
         self.lock = RLock()
 
     def add(self, rows: list[Row]) -> None:
@@ -102,11 +102,11 @@ class MemoryJournal(Journal):
         with pages.lock:
             return [row for trial in range(first, last + 1) for row in pages.rows_with("trial", trial)]
 
-    def snapshot(self, name: str) -> Kept | None:
+    def snapshot(self, name: str) -> Snapshot | None:
         return self._of(name).snapshot
 
-    def keep(self, name: str, kept: Kept) -> None:
-        self._of(name).snapshot = kept
+    def keep(self, name: str, snapshot: Snapshot) -> None:
+        self._of(name).snapshot = snapshot
 
     def close(self) -> None:
         """Nothing is to be ended."""

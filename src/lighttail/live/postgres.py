@@ -21,8 +21,8 @@ from lighttail.live.journal import (
     Event,
     Hint,
     Journal,
-    Kept,
     Row,
+    Snapshot,
     TableReader,
     Turn,
     text_digest,
@@ -279,9 +279,9 @@ class PostgresJournal(PostgresReader, Journal):
                 turn.flush()
                 link.commit()
 
-    def keep(self, name: str, kept: Kept) -> None:
+    def keep(self, name: str, snapshot: Snapshot) -> None:
         with self._mapped(), self._link() as link:
-            link.execute(KEEP, (kept.seq, kept.text, text_digest(kept.text), name))
+            link.execute(KEEP, (snapshot.seq, snapshot.text, text_digest(snapshot.text), name))
 
 
 def _reason(error: Exception) -> str:

@@ -25,8 +25,8 @@ from lighttail.live.journal import (
     Finder,
     Hint,
     Journal,
-    Kept,
     Row,
+    Snapshot,
     TableReader,
     Turn,
     text_digest,
@@ -280,11 +280,11 @@ class SqliteJournal(SqliteReader, Journal):
         with self._look_lock, self._mapped():
             return self._look.execute(query, values).fetchall()
 
-    def keep(self, name: str, kept: Kept) -> None:
+    def keep(self, name: str, snapshot: Snapshot) -> None:
         query = """INSERT OR REPLACE INTO snapshots
             SELECT number, ?, ?, ? FROM experiments WHERE name = ?"""
         with self._lock, self._mapped():
-            self._link.execute(query, (kept.seq, kept.text, text_digest(kept.text), name))
+            self._link.execute(query, (snapshot.seq, snapshot.text, text_digest(snapshot.text), name))
 
     def close(self) -> None:
         with self._lock, self._look_lock:

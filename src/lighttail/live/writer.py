@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty
 
-from lighttail.live.journal import Event, Finder, Journal, Kept, Row, check_numbers, event_of
+from lighttail.live.journal import Event, Finder, Journal, Row, Snapshot, check_numbers, event_of
 from lighttail.live.requests import Ticket, finish
 from lighttail.live.worker import IDLE, Worker
 
@@ -30,7 +30,7 @@ class Group:
         self.tickets: list[Ticket] = []
         self.rows: list[Row] = []
         self.keys: dict[str, list[str]] = {}
-        self.snapshot: Kept | None = None
+        self.snapshot: Snapshot | None = None
         self.error: Exception | None = None
         self.took, self.waiting = 0.0, 0
         self.stories = Stories(self.rows)

@@ -67,7 +67,7 @@ def _radii(task: Task, phase: int) -> Floats:
 def _of_leader(task: Task, leader: int, phase: int, radius: Floats) -> Routes | None:
     """The routes of one leader up to one phase, at the heights that matter."""
     luck = lucks(task)
-    means = task.family.mean(task.means[:, None], luck[[0, -1]]).ravel()
+    means = task.tilts.mean(task.means[:, None], luck[[0, -1]]).ravel()
     reach = 2.0 * radius[-1] + 0.5 * float(np.ptp(means)) + 1e-12
     heights = np.linspace(means.min() - reach, means.max() + reach, HEIGHTS)
     heights = np.unique(np.append(heights, task.means))
@@ -108,14 +108,14 @@ def _settled(task: Task, leader: int, phase: int, radius: Floats, later: Floats,
     # arm later anyway or the horizon ends; but its mean is not above the leader's.
     later_anyway = (task.means <= task.means[leader]) | (phase >= task.horizon // task.problem.arms)
     below[:, later_anyway, -1] = heights[:, None]
-    table = table_of(task.family, task.means, grid, below, above, later)
+    table = table_of(task.tilts, task.means, grid, below, above, later)
     cost, tilt, held = (np.array(part) for part in (table.cost, table.tilt, table.held))
     mean = task.means[leader]
-    idle = -task.family.psi(mean, later)
-    lam = task.family.lam(mean, heights)
-    allowed = np.isfinite(task.family.at_most(float(phase), heights + 1e-6))
-    allowed &= np.isfinite(task.family.at_least(float(phase), heights - 1e-6))
-    leads = rate(task.family, mean, lam, later, float(phase), heights)
+    idle = -task.tilts.psi(mean, later)
+    lam = task.tilts.lam(mean, heights)
+    allowed = np.isfinite(task.tilts.at_most(float(phase), heights + 1e-6))
+    allowed &= np.isfinite(task.tilts.at_least(float(phase), heights - 1e-6))
+    leads = rate(task.tilts, mean, lam, later, float(phase), heights)
     cost[:, leader] = math.inf
     cost[:, leader, -1] = np.where(allowed, np.maximum(leads, phase * idle), math.inf)
     tilt[:, leader, -1], held[:, leader, -1] = lam, True

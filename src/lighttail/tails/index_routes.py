@@ -99,7 +99,7 @@ def _settled(task: Task, view: View, levels: Floats, later: Floats) -> Settled:
     below, above = (np.repeat(part[:, None, :], task.problem.arms, axis=1) for part in view.bounds(levels))
     below[:, :, view.grid[0] == 0.0] = math.inf  # an arm without a pull has no mean reward
     above[:, :, view.grid[0] <= 1.0] = -math.inf
-    table = table_of(task.family, task.means, view.grid, below, above, later)
+    table = table_of(task.tilts, task.means, view.grid, below, above, later)
     never = (view.grid[0] == 0.0) & (levels[:, None, None] < view.unpulled)  # the arm would be pulled
     table = replace(table, cost=np.where(never, math.inf, table.cost))
     gaps, credit = losses(task, later)
@@ -164,7 +164,7 @@ def inverted_view(task: Task, horizon: int, params: tuple[float, ...]) -> Invert
     from lighttail.kernels import inverse_kernel_for
 
     means = task.problem.means
-    span, reach = task.problem.noise.span(means), FAR * task.family.unit
+    span, reach = task.problem.noise.span(means), FAR * task.tilts.unit
     ends = span if span is not None else (min(means) - reach, max(means) + reach)
     policy: Any = task.policy
     clock = float(policy.clock_formula()(float(horizon), *params))
@@ -207,7 +207,7 @@ def fitting(share: Floats) -> tuple[Any, Any, Floats]:
 
 def _first_levels(task: Task, view: View) -> Floats:
     """Levels over the whole range of the arms' indices, dense where there are many indices."""
-    moved = task.family.mean(task.means[:, None], lucks(task)[[0, -1]]).ravel()
+    moved = task.tilts.mean(task.means[:, None], lucks(task)[[0, -1]]).ravel()
     every = view.indices(moved).ravel()
     lowest, highest = np.min(every), np.max(every)
     inner = np.quantile(every, np.linspace(0.0, 1.0, SCAN // 2))

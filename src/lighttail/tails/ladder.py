@@ -52,7 +52,7 @@ def ladder(task: Task, effort: Effort, start: Routes | None = None) -> tuple[Rou
     for _ in range(MOST_RUNGS):
         if climb.spent > max(effort.most_pulls, SMALL):
             break
-        mixture = mixed(task.problem, task.family, plans, OPEN)
+        mixture = mixed(task.problem, task.tilts, plans, OPEN)
         following, share = climb.look(mixture, rung)
         if following is None:
             break
@@ -120,7 +120,7 @@ def _elite(hits: Paths, task: Task, rng: np.random.Generator) -> Routes | None:
         above *= 0.7  # flatter weights, since a few heavy paths alone would show too little
         weight = np.exp(above)
     chosen = on[rng.choice(on.size, size=min(ELITE, on.size), p=weight / weight.sum())]
-    lam, caps, later = _two_parts(hits.pulls[chosen], hits.totals[chosen], task.means, task.family)
+    lam, caps, later = _two_parts(hits.pulls[chosen], hits.totals[chosen], task.means, task.tilts)
     flat = np.zeros(chosen.size)
     return Routes(flat, lam[:, :, None], caps[:, :, None], np.zeros((*lam.shape, 1)), later)
 
@@ -174,7 +174,7 @@ def alike(task: Task) -> Routes:
 
 def _level_tilts(task: Task, arm: int, level: float, luck: float) -> Floats:
     """Every arm's tilt: `luck`, or the tilt to the level if this is lower (higher for `arm`)."""
-    to_level = task.family.lam(task.means, np.full(task.means.size, level))
+    to_level = task.tilts.lam(task.means, np.full(task.means.size, level))
     down = np.where(task.means > level, np.minimum(to_level, luck), luck)
     down[arm] = max(float(to_level[arm]), luck)
     return down

@@ -134,7 +134,7 @@ class Tilting:
 def tilting_of(task: Task, plans: list[Routes]) -> Tilting:
     """The routes as one mixture, with untilted paths unless the routes bound every weight."""
     tight = len(plans) == 1 and not math.isnan(plans[0].log_bound)
-    mixture = mixed(task.problem, task.family, plans, 0.0 if tight else DEFENCE)
+    mixture = mixed(task.problem, task.tilts, plans, 0.0 if tight else DEFENCE)
     bound = plans[0].log_bound if tight else -math.log(DEFENCE)
     return Tilting(mixture, bound, tight, plans[0].rarity)
 

@@ -86,7 +86,7 @@ def pair_routes(task: Task) -> Routes | None:
     bad, best = np.argsort(problem.means, kind="stable")
     m = max(1, math.ceil(task.target / problem.gaps[bad] - 1e-9) - 1)
     where = ways(task.policy, task.horizon, m)
-    nu, cost = pair_tilts(where, (problem.means[best], problem.means[bad]), task.family)
+    nu, cost = pair_tilts(where, (problem.means[best], problem.means[bad]), task.tilts)
     if not np.isfinite(cost).any():
         return None
     likely = np.flatnonzero(np.isfinite(cost) & (cost <= cost.min() - math.log(PRUNED / cost.size)))

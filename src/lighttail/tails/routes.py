@@ -34,7 +34,7 @@ def lucks(task: Task) -> Floats:
     enough = best - task.target / task.horizon
     if not task.luck_counts or enough >= best:
         return np.zeros(1)
-    most = min(float(task.family.lam(best, enough)), 0.0)
+    most = min(float(task.tilts.lam(best, enough)), 0.0)
     return most * np.linspace(0.0, MORE, LUCK)
 
 
@@ -44,7 +44,7 @@ def losses(task: Task, later: Floats) -> tuple[Floats, Floats]:
     The credit is the least value of later * (sum of all rewards) on the event.
     """
     best = float(task.means.max())
-    gaps = best - task.family.mean(task.means, later[:, None])
+    gaps = best - task.tilts.mean(task.means, later[:, None])
     credit = later * (best * task.horizon - task.target) if task.luck_counts else np.zeros(later.size)
     return gaps, credit
 

@@ -119,11 +119,11 @@ class Task:
         return self.regret - rounding(self.regret, self.kind, self.means, self.horizon)
 
     @cached_property
-    def family(self) -> Tilts:
+    def tilts(self) -> Tilts:
         """The tilts of the rewards, which exist if `why_not_tilted` returns None."""
-        family = tilts_of(self.problem.noise)
-        assert family is not None
-        return family
+        tilts = tilts_of(self.problem.noise)
+        assert tilts is not None
+        return tilts
 
     @property
     def luck_counts(self) -> bool:
