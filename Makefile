@@ -38,7 +38,7 @@ check: .venv/ready
 	$(BIN)/mypy
 
 # Every layer once, without the statistics that take many paths. The first run compiles, which takes longer.
-QUICK := imports conformance formulas words problems noises bounds plain_rules oracle counts tally outcome statistics \
+QUICK := imports names conformance formulas words problems noises bounds plain_rules oracle counts tally outcome statistics \
 	online online_state live_parts http dashboard study_file digest
 
 quick: check

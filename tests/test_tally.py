@@ -17,7 +17,7 @@ import lighttail as lt
 from lighttail.kernels.build import jitable
 from lighttail.outcomes import estimates as statistics
 from lighttail.outcomes import tally
-from lighttail.outcomes.tally import BINS, FINE, SIDE, Sample, Tally, edges, exact, place, power_below
+from lighttail.outcomes.tally import BINS, FINE, SIDE, Sample, Tally, bin_of, edges, exact, power_below
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e30, max_value=1e30)
 units = st.integers(-40, 20).map(lambda power: 2.0**power)
@@ -36,12 +36,12 @@ def misplaced(placed: Any, x: float, unit: float) -> bool:
 @settings(deadline=None, max_examples=300, derandomize=True)
 @given(numbers, units)
 def test_a_value_is_in_its_bin_and_the_bin_is_as_narrow_as_promised(x: float, unit: float) -> None:
-    assert 0 <= place(x, unit) < BINS
+    assert 0 <= bin_of(x, unit) < BINS
     for value in (x, math.nextafter(x, math.inf), float(round(x / unit)) * unit):
-        assert not misplaced(place, value, unit)
+        assert not misplaced(bin_of, value, unit)
 
 
-def test_a_place_by_logarithms_would_be_noticed() -> None:
+def test_a_bin_by_logarithms_would_be_noticed() -> None:
     """Negative control: the same bins by log2, which rounds."""
 
     def by_logarithm(x: float, unit: float) -> int:
@@ -49,7 +49,7 @@ def test_a_place_by_logarithms_would_be_noticed() -> None:
         return SIDE + int(FINE * (power - 9 + (x / unit / 2.0**power - 1.0)))
 
     edge = math.nextafter(2.0**30, 0.0)
-    assert not misplaced(place, edge, 1.0)
+    assert not misplaced(bin_of, edge, 1.0)
     assert misplaced(by_logarithm, edge, 1.0)
 
 
@@ -59,7 +59,7 @@ def test_bins_follow_each_other_without_gaps() -> None:
     assert ends[-1][1] == math.inf
     assert all(before[1] == after[0] for before, after in pairwise(ends))
     middles = [0.5 * (low + high) for low, high in ends[1:-1]]
-    assert [place(x, 0.5) for x in middles] == list(range(1, BINS - 1))
+    assert [bin_of(x, 0.5) for x in middles] == list(range(1, BINS - 1))
 
 
 EXTREMES = [
@@ -78,16 +78,16 @@ EXTREMES = [
 ]
 
 
-def test_the_compiled_place_is_the_plain_one_in_both_precisions() -> None:
+def test_the_compiled_bin_is_the_plain_one_in_both_precisions() -> None:
     from numba import njit
 
-    compiled = njit(jitable(place))
+    compiled = njit(jitable(bin_of))
     rng = np.random.default_rng(1)
     sizes = 2.0 ** rng.uniform(-20.0, 60.0, 3000) * rng.choice([-1.0, 1.0], 3000)
     for x in [*sizes.tolist(), *EXTREMES]:
-        assert compiled(x, 0.25) == place(x, 0.25)
+        assert compiled(x, 0.25) == bin_of(x, 0.25)
     for x in sizes.astype(np.float32):
-        assert compiled(x, np.float32(0.25)) == place(x, np.float32(0.25)) == place(float(x), 0.25)
+        assert compiled(x, np.float32(0.25)) == bin_of(x, np.float32(0.25)) == bin_of(float(x), 0.25)
 
 
 @pytest.mark.parametrize("x", [1.0, 0.75, 3.9, 1e-3, 1e300, 2.0**-60])

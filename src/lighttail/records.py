@@ -65,13 +65,13 @@ class Record(ABC):
         types = self.reward.dtype == np.float64 and self.table.dtype == self.written
         return bool(same and types and np.isfinite(self.reward).all() and np.isfinite(self.table).all())
 
-    def rows(self, place: slice | Ints) -> Self:
-        """A record of the paths in `place`; with a slice it shares the memory of this one."""
-        return type(self)(self.reward[place], self.table[place])
+    def rows(self, chosen: slice | Ints) -> Self:
+        """A record of the chosen paths; with a slice it shares the memory of this one."""
+        return type(self)(self.reward[chosen], self.table[chosen])
 
-    def put(self, place: slice, other: Record) -> None:
-        """Write the paths of another record into the rows `place`."""
-        self.reward[place], self.table[place] = other.reward, other.table
+    def put(self, rows: slice, other: Record) -> None:
+        """Write the paths of another record into these rows."""
+        self.reward[rows], self.table[rows] = other.reward, other.table
 
     def tobytes(self) -> bytes:
         """The exact bits of all numbers."""

@@ -16,7 +16,7 @@ from numba import config, cuda
 
 from lighttail.gpu.run import launch
 from lighttail.outcomes.law import Law, Layout
-from lighttail.outcomes.tally import Tally, place
+from lighttail.outcomes.tally import Tally, bin_of
 
 PARTS = 1 << 14  # threads that add up a launch
 THREADS = 128
@@ -105,11 +105,11 @@ class DeviceLaw:
 @cache
 def _kernels(exactly: bool) -> tuple[Any, Any]:
     """The two kernels. exactly: whether pseudo regrets are counted as multiples of a step."""
-    bin_of = place if config.ENABLE_CUDASIM else cuda.jit(device=True)(place)
+    on_device = bin_of if config.ENABLE_CUDASIM else cuda.jit(device=True)(bin_of)
 
     def keep(x: Any, tally: Any) -> None:
         unit, counts, low, high, bar, above, reached = tally
-        home = bin_of(x, unit)
+        home = on_device(x, unit)
         cuda.atomic.add(counts, home, 1)
         if x < low[home]:
             cuda.atomic.min(low, home, x)

@@ -13,7 +13,7 @@ from lighttail.kernels.build import Formula, kernel_maker
 
 @cache
 @kernel_maker
-def value_counter(place: Formula) -> Any:
+def value_counter(bin_of: Formula) -> Any:
     """count(values, unit, counts, low, high, bar, above): counts one quantity of the paths of a block.
 
     It adds one to the bin of each value, whose smallest and largest value are in `low` and `high`, and writes
@@ -26,7 +26,7 @@ def value_counter(place: Formula) -> Any:
         reached = 0
         for path in range(values.size):
             x = values[path]
-            home = place(x, unit)
+            home = bin_of(x, unit)
             counts[home] += 1
             low[home] = min(low[home], x)
             high[home] = max(high[home], x)

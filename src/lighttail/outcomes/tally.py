@@ -123,13 +123,13 @@ def total(values: npt.NDArray[np.generic], counts: Ints | None) -> np.generic:
     return np.add.reduce(values if counts is None else values * counts)  # type: ignore[no-any-return, operator]
 
 
-def place(x: float, unit: float) -> int:
+def bin_of(x: float, unit: float) -> int:
     """The bin of x. With y = |x| / unit, it is the whole part of y up to 1024; then an octave has 1024 bins.
 
     The unit is a power of two, so that nothing is rounded. A y with 2^p <= y < 2^(p + 1) is in bin
     1024 (p - 9) + floor(1024 (y / 2^p - 1)) from the middle, upwards for x >= 0 and downwards for x < 0.
 
-    >>> place(0.3, 0.25) - SIDE, place(-0.3, 0.25) - SIDE, place(1025.5, 0.5) - SIDE
+    >>> bin_of(0.3, 0.25) - SIDE, bin_of(-0.3, 0.25) - SIDE, bin_of(1025.5, 0.5) - SIDE
     (1, -2, 2049)
     """
     y = abs(x) / unit
@@ -163,7 +163,7 @@ def _reach(ring: int) -> float:
 
 
 def power_below(x: float) -> float:
-    """The largest power of two up to x, at least 2^-1000 so that `place` loses no digits; 1 for x = 0."""
+    """The largest power of two up to x, at least 2^-1000 so that `bin_of` loses no digits; 1 for x = 0."""
     return max(math.ldexp(0.5, math.frexp(x)[1]), 2.0**-1000) if x > 0.0 else 1.0
 
 
@@ -177,7 +177,7 @@ def exact(x: float) -> int:
 class Tally:
     """The tally of many values of one quantity.
 
-    unit: the unit of the bins (`place`). counts: int64[BINS], the number of values per bin.
+    unit: the unit of the bins (`bin_of`). counts: int64[BINS], the number of values per bin.
     low, high: float64[BINS], the smallest and the largest value in each bin; inf and -inf in an empty bin.
     top: float64[up to TOP], the largest values, ascending.
     total, squares: the sum of the values in units of 2^-1074, and the sum of their squares in units of
@@ -205,7 +205,7 @@ class Tally:
 
         above = np.empty(values.size)
         bins = self.counts, self.low, self.high
-        found, middle, rest, squares = value_counter(place)(values, self.unit, *bins, self.bar, above)
+        found, middle, rest, squares = value_counter(bin_of)(values, self.unit, *bins, self.bar, above)
         self.take(values.size, middle, rest, squares, above[:found].copy())
 
     def take(self, size: int, middle: float, rest: float, squares: float, above: Floats) -> None:
@@ -253,7 +253,7 @@ class Tally:
         """The largest values exactly and the others by their bins, with mean and deviation from the sums."""
         self.settle()
         counts = self.counts.copy()
-        np.subtract.at(counts, [place(x, self.unit) for x in self.top.tolist()], 1)
+        np.subtract.at(counts, [bin_of(x, self.unit) for x in self.top.tolist()], 1)
         bins = np.flatnonzero(counts)
         high = np.minimum(self.high[bins], self.top[0])  # all larger values are in `top`
         value = np.append(0.5 * (self.low[bins] + high), self.top)
