@@ -1,4 +1,4 @@
-"""One word for one thing: a name in a table of docs/architecture.md has the same types wherever it is typed."""
+"""One word for one thing: a name in the table of docs/architecture.md has one meaning wherever it is typed."""
 
 from __future__ import annotations
 
