@@ -1,4 +1,4 @@
-"""One word for one thing: a name in the table of docs/architecture.md has one meaning wherever it is typed."""
+"""One word for one thing: a name in the table of docs/architecture.md has the types that stand there."""
 
 from __future__ import annotations
 
