@@ -210,6 +210,24 @@ def test_the_watch_looks_when_rewards_have_come_and_two_servers_raise_one_alarm(
         assert 'lighttail_experiment_forecast_chance{experiment="one"} 0.01' in list(watch.lines())
 
 
+@pytest.mark.parametrize("meanwhile", [True, False])
+def test_settings_that_change_during_a_forecast_are_looked_at_soon(meanwhile: bool) -> None:
+    with begun() as (office, desk):
+        watch, look = watched(office, [LOW])
+        desk.tell([(trial.id, 1.0) for trial in desk.ask(FIRST_REWARDS)])
+        made = watch.forecasts.made
+
+        async def made_slowly(*asked: Any) -> Any:
+            if meanwhile:
+                watch.changed("one")
+            return await made(*asked)
+
+        watch.forecasts.made = made_slowly
+        look()
+        assert watch.seen["one"].chance == LOW[0]
+        assert (watch.seen["one"].next == 0.0) == meanwhile  # the control waits
+
+
 def test_what_cannot_be_forecast_is_said() -> None:
     with begun() as (office, desk):
         watch, look = watched(office, [])

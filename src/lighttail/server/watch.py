@@ -86,26 +86,29 @@ class Watch:
         """Look at every experiment whose time has come."""
         for name in await run_in_threadpool(self.office.names):
             seen = self.seen.setdefault(name, Seen())
-            if time.monotonic() < seen.next:
+            begun = time.monotonic()
+            if begun < seen.next:
                 continue
+            seen.next = begun
             try:
-                await self._one(name, seen)
+                pause = await self._one(name, seen)
             except BadInput as error:  # no forecast is possible, or the journal cannot be written now
                 if error.sentence != seen.failed:
                     logger.warning("the risk budget of %s is not watched: %s", name, error)
-                seen.failed, seen.chance = error.sentence, None
-                seen.next = time.monotonic() + EVERY
+                seen.failed, seen.chance, pause = error.sentence, None, EVERY
+            if seen.next == begun:  # `changed` was not called meanwhile
+                seen.next = time.monotonic() + pause
 
-    async def _one(self, name: str, seen: Seen) -> None:
+    async def _one(self, name: str, seen: Seen) -> float:
+        """Look at one experiment; the seconds until the next look."""
         desk = await self.opened(name)
         risk, heard = await desk.answer(Look("risk"))
         if risk is None:
-            seen.next, seen.risk, seen.chance, seen.failed = time.monotonic() + SELDOM, None, None, ""
-            return
+            seen.risk, seen.chance, seen.failed = None, None, ""
+            return SELDOM
         before = seen.heard if seen.risk == risk else 0
         if not is_due(heard, before):
-            seen.next = time.monotonic() + EVERY
-            return
+            return EVERY
         begun = time.monotonic()
         try:
             outlook, forecast = await self.forecasts.made(desk)
@@ -114,16 +117,16 @@ class Watch:
                 message = f"{error.sentence[:1].upper()}{error.sentence[1:]}."
                 self._post(name, await desk.answer(Note(risk, message)))
             raise
-        took = time.monotonic() - begun
-        seen.next = time.monotonic() + max(EVERY, SHARE * took)
+        pause = max(EVERY, SHARE * (time.monotonic() - begun))
         if outlook.settings.risk != risk:
-            return
+            return pause
         seen.risk, seen.heard, seen.chance, seen.failed = risk, heard, forecast["chance"]["value"], ""
         event = await desk.answer(Weigh(Found.of(risk, forecast["chance"], outlook.seq)))
         if event is not None:
             said = (name, event["state"], event["loss"], event["chance"], event["limit"])
             logger.warning("the alarm of %s is %s: a loss of %g or more has the chance %g (limit %g)", *said)
             self._post(name, event)
+        return pause
 
     def _post(self, name: str, event: dict[str, Any] | None) -> None:
         if event is not None and self.webhook is not None:
