@@ -366,3 +366,81 @@ def test_a_noise_that_forgets_a_fact_is_noticed() -> None:
     """Negative control."""
     assert true_of(Forgetful()) == {"moves": True, "certain": True, "states_sd": True}
     assert stated(Forgetful()) == {"moves": False, "certain": False, "states_sd": False}
+
+
+def rewards_of(problem: lt.Bandit, arm: int) -> np.ndarray:
+    noise, world = problem.noise, problem.noise.world(problem.means)
+    rng = block_generator(6, 0)
+    return np.array([noise.reward(noise.shock(rng, *world), arm, *world) for _ in range(50_000)])
+
+
+def beyond(errors: np.ndarray, sigma: float) -> float:
+    """By how many standard errors E exp(s error) exceeds exp(s^2 sigma^2 / 2), over some s."""
+    found = []
+    for s in (-2.0 / sigma, -0.5 / sigma, 0.5 / sigma, 2.0 / sigma):
+        weights = np.exp(s * errors)
+        found.append(
+            (weights.mean() - math.exp((s * sigma) ** 2 / 2)) / (weights.std() / math.sqrt(errors.size))
+        )
+    return max(found)
+
+
+def false_of(problem: lt.Bandit) -> set[str]:
+    """The numbers that a noise states and that many rewards contradict."""
+    noise, means, found = problem.noise, problem.means, set()
+    drawn = [rewards_of(problem, arm) for arm in range(problem.arms)]
+    errors = [rewards - mean for rewards, mean in zip(drawn, means, strict=True)]
+    if noise.sd(means) != pytest.approx(max(float(error.std()) for error in errors), rel=0.05):
+        found.add("sd")
+    if noise.sub_gaussian is not None and max(beyond(error, noise.sub_gaussian) for error in errors) > Z:
+        found.add("sub_gaussian")
+    if (
+        noise.normal is not None
+        and min(stats.kstest(error / noise.normal, "norm").pvalue for error in errors) < 1e-4
+    ):
+        found.add("normal")
+    if noise.outcomes is not None and set(np.concatenate(drawn)) != set(noise.outcomes):
+        found.add("outcomes")
+    if (span := noise.span(means)) is not None:
+        low, high, slack = float(np.min(drawn)), float(np.max(drawn)), 0.01 * (span[1] - span[0])
+        if not (span[0] <= low < span[0] + slack and span[1] - slack < high <= span[1]):
+            found.add("span")
+    return found
+
+
+PROBLEMS_OF_NOISES = [
+    *(lt.Bandit([0.3, 0.6], noise) for noise, _ in MOMENTS),
+    lt.Bandit.from_samples(SAMPLES),
+]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS_OF_NOISES, ids=lambda problem: type(problem.noise).__name__)
+def test_the_numbers_that_a_noise_states_about_its_rewards_are_true(problem: lt.Bandit) -> None:
+    """Theorems rest on `sub_gaussian`, exact answers on `outcomes` and `normal`, certificates on `span`."""
+    assert false_of(problem) == set()
+
+
+@dataclass(frozen=True)
+class Boastful(lt.Uniform):
+    """All numbers that it states are wrong."""
+
+    sub_gaussian = 0.35
+    normal = 0.7
+    outcomes = (0.0, 1.0)
+
+    def span(self, means: tuple[float, ...]) -> tuple[float, float]:
+        return min(means) - self.sigma, max(means) + self.sigma
+
+    def sd(self, means: tuple[float, ...]) -> float:
+        return 1.1 * self.sigma
+
+
+def test_a_noise_that_states_wrong_numbers_is_noticed() -> None:
+    """Negative control."""
+    assert false_of(lt.Bandit([0.3, 0.6], Boastful(0.7))) == {
+        "sd",
+        "sub_gaussian",
+        "normal",
+        "outcomes",
+        "span",
+    }

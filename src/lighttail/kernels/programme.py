@@ -9,8 +9,8 @@ of a layer from the blocks of the layer before, which has t pulls in all:
 blocks: the pulls of each block, one row per block. place: where each block begins in `mass`. onto[b, k]:
 where the block after a pull of arm k begins in `following`; SURE if the event is then certain, and NEVER if
 it has become impossible. States whose rewards sum to `sure` or less are on the event; states above `most` are
-not. chances: the arms' means. Every term is positive, so that even the smallest chance has no error but
-rounding.
+not. chances: the arms' means. Every term is positive, so that rounding is the only error of even the
+smallest chance.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ commit, and only then answers them.
 
 One thread per experiment and process plays, so that requests are played one after another. The commit costs
 one wait for the disk, however many requests share it. If the journal allows it, a second thread writes while
-the first one plays the next requests; nobody is answered before the own events, and all events before them,
+the first one plays the next requests. A request is answered only when its events, and all events before them,
 are on disk. Both threads end when nobody has asked for a while."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who shares the next commit: whether to wait for callers that were just answered.
 
-A commit takes a time F besides its rows, mostly the wait for the disk. Callers who come back within F had
-better share the next commit: it is then one commit less."""
+A commit takes a time F besides its rows, mostly the wait for the disk. Callers who come back within F should
+share the next commit, which saves one commit."""
 
 from __future__ import annotations
 

@@ -77,8 +77,8 @@ class Outlook(NamedTuple):
         return self.seq, self.moment, *self.heard
 
     def forecast(self, wish: Wish, threads: int = 1) -> Forecast:
-        """The forecast. Raises BadInput if nothing says which loss, or how many pulls, and Refused (409) if
-        the rewards contradict the limits of all means."""
+        """The forecast. Raises BadInput if neither the wish nor the settings give the loss and the
+        horizon, and Refused (409) if the rewards contradict the limits of all means."""
         try:
             return self._forecast(wish, threads)
         except Contradicted as error:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Kind = Literal["regret", "pseudo_regret", "reward"]
 FORMAT = 1  # of the file that `save` writes
 LONGEST_PATH = 200  # characters of a file's path in a message
-OF_PATHS = ("reward", "pulls", "regret", "pseudo_regret", "reaches", "to_frame")  # what a law has not
+OF_PATHS = ("reward", "pulls", "regret", "pseudo_regret", "reaches", "to_frame")  # what a law does not have
 
 
 def rounding(x: float, kind: Kind, means: Floats, horizon: int) -> float:

@@ -100,8 +100,8 @@ def has_edge(search: Search, turn: int) -> bool:
 
 
 def has_exact_edge(search: Search, turn: int) -> bool:
-    """Whether an exact law says quickly where a curve crosses the limit. (That one problem cannot lose the
-    limit at all says nothing of other problems.)"""
+    """Whether an exact law says quickly where a curve crosses the limit. (If one problem cannot lose the
+    limit at all, another one may.)"""
     question = search.question
     return not question.by_counting and not why_no_exact(_middle(search, turn), EXACT_SCAN)
 

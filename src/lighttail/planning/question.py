@@ -62,8 +62,8 @@ class Question:
 
     @property
     def least_gap(self) -> float:
-        """The smallest largest gap with which a problem can lose the limit; if no limit is given, a tenth of
-        the gap that the horizon can tell from none."""
+        """A problem can lose the limit only if its largest gap is at least this number. If no limit is given:
+        a tenth of the gap that the horizon can tell from none."""
         if self.asks_for_loss:
             return 0.1 * self.family.sigma / math.sqrt(self.horizon)
         return self.loss / self.horizon

@@ -83,7 +83,7 @@ class AlarmAnswer(TypedDict):
 
 
 class ExperimentBody(Body, total=False):
-    """An experiment to begin. With a policy for arms `arms` is needed; with a linear policy, `dim`."""
+    """An experiment to begin. A policy for arms needs `arms`; a linear policy needs `dim`."""
 
     name: Required[Name]
     policy: Required[Policy]

@@ -71,8 +71,8 @@ class Source:
     def line(self, *keys: str | int) -> int:
         """The line in which the statement that gives `keys` begins.
 
-        tomllib does not tell lines. But the beginning of a file up to the end of any statement is TOML, too:
-        the statement is the one with which the keys appear.
+        tomllib does not report line numbers. But the beginning of a file up to the end of any statement is
+        TOML, too: the statement is the one with which the keys appear.
         """
         lines = self.text.split("\n")
         begin = [place for place, row in enumerate(lines) if place == 0 or BEGINNING.match(row)]
