@@ -50,7 +50,11 @@ def test_every_option_of_every_command_is_tried() -> None:
     table = dict(fuzz_arguments.COMMANDS)
     table["compare"] = table["compare"] | table.pop("linear")
     tried = {command: set(options) for command, options in table.items()}
-    assert tried == dict(options_of(typer.main.get_command(app)))
+    there = dict(options_of(typer.main.get_command(app)))
+    for command in there.keys() | tried.keys():
+        apart = there.get(command, set()) ^ tried.get(command, set())
+        assert not apart, f"COMMANDS of tests/fuzz_arguments.py: {command} has, or lacks, {sorted(apart)}"
+    assert tried == there
     assert set(fuzz_arguments.FIRST) == set(fuzz_arguments.COMMANDS) == set(fuzz_arguments.OFTEN)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cases
 import pytest
 
 import lighttail as lt
@@ -42,6 +43,11 @@ def test_a_word_makes_its_policy(word: str) -> None:
 def test_every_word_has_a_form_and_a_case() -> None:
     assert set(BY_FIELDS) <= set(FORMS)
     assert set(BY_FIELDS) <= {word.lower().split(":")[0] for word in MADE}
+
+
+def test_every_shipped_noise_has_a_word() -> None:
+    """Without a word, a command and a study cannot name the noise. `Resampled` comes from data."""
+    assert {type(noise) for noise in cases.NOISES} == set(NOISES.values()) - {lt.Resampled}
 
 
 @pytest.mark.parametrize(
