@@ -90,3 +90,18 @@ def test_means_that_fit_observations_scatter_as_means_do() -> None:
 def test_bad_families_are_refused(make, message) -> None:
     with pytest.raises(lt.BadInput, match=message):
         make()
+
+
+class Unhashable(lt.Gaussian):
+    """A noise that a user forgot to make hashable."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_the_edges_of_a_family_do_not_ask_for_a_hash() -> None:
+    with pytest.raises(TypeError):
+        hash(Unhashable())
+    edges = lt.Family.gaps(0.1, 0.5, 3, noise=Unhashable()).edges(0.1)
+    assert [problem.means for problem in edges] == [
+        problem.means for problem in lt.Family.gaps(0.1, 0.5, 3, noise=lt.Gaussian()).edges(0.1)
+    ]

@@ -316,16 +316,11 @@ def test_a_loss_has_one_way_to_write_thousands() -> None:
     assert sentence(found, found.at(80000)).startswith("Losing 80,000 or more is certain")
 
 
-@pytest.mark.parametrize(
-    ("problem", "horizon", "said"),
-    [
-        (TWO, 10**8, "horizon must be at most 10,000,000 for a tail, but is 100000000"),
-        (lt.Bandit([*range(1001)]), 3000, "the number of arms must be at most 1,000 for a tail, but is 1001"),
-    ],
-)
-def test_a_picture_has_the_limits_of_the_command(problem: lt.Bandit, horizon: int, said: str) -> None:
-    with pytest.raises(lt.BadInput, match=said):
-        lt.plot_tail(LIGHT, problem, horizon)
+def test_python_has_no_limits_that_only_a_page_needs() -> None:
+    """`lighttail tail` refuses more than 10,000,000 pulls."""
+    curve = tail_curve(LIGHT, TWO, 2 * 10**7, paths=20, seed=1, most_pulls=10**6)
+    assert curve.outcome.settings["method"] == "skip"
+    assert curve.points[0].estimate.value <= 1.0
 
 
 BAD = {

@@ -203,11 +203,13 @@ class Family:
             return ()
         first = least_gap if least_gap > 0.0 else widest / 1000.0
         gaps = sorted({*(first * step for step in GAPS if first * step < widest), widest})
-        found: dict[Bandit, None] = {}
+        found: dict[tuple[float, ...], Bandit] = {}  # by the means: a noise need not have a hash
         for gap in gaps:
             for top in self._tops(low, high, gap):
-                found |= dict.fromkeys(self.placed(top, top - gap, near) for near in {1, self.arms - 1})
-        return tuple(found)
+                for near in {1, self.arms - 1}:
+                    problem = self.placed(top, top - gap, near)
+                    found[problem.means] = problem
+        return tuple(found.values())
 
     def _tops(self, low: Floats, high: Floats, gap: float) -> set[float]:
         """Means of the best arm: the highest, the middle one and, for coins, the one where they scatter most;

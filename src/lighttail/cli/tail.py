@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.checks import BadInput, known_word, positive
+from lighttail.checks import BadInput, known_word, positive, refuse
 from lighttail.cli import options as opt
 from lighttail.cli.app import app
 from lighttail.outcomes.losing import EXPLAINED, Lost, check_loss, event, noun
@@ -20,7 +20,9 @@ from lighttail.reading.words import parse_course
 from lighttail.running.prepare import check_settings
 from lighttail.tails.known import KnownBounds
 from lighttail.tails.rare import METHODS
+from lighttail.tails.task import MOST_PLANNED
 
+MOST_TAIL_ARMS = 1000  # the plan for a rare event looks at every arm
 Loss = Annotated[
     str | None,
     typer.Option(
@@ -70,6 +72,10 @@ def tail(
     known_word("method", method, METHODS)
     problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
     word, player, regrets = _asked(policy, problem, horizon, loss, which)
+    if horizon > MOST_PLANNED:
+        raise refuse("horizon", horizon, f"at most {MOST_PLANNED:,} for a tail")
+    if problem.arms > MOST_TAIL_ARMS:
+        raise refuse("the number of arms", problem.arms, f"at most {MOST_TAIL_ARMS:,} for a tail")
     wait, group = parse_course(delay, batch, never)
     command = opt.command_again(context, policy=word, **({} if data else opt.ARMS))
     with opt.report_folder(out, as_json):

@@ -151,12 +151,8 @@ def rewards_drawn(noise: Noise, means: tuple[float, ...], arms: range) -> Floats
 
 
 # Members of several noises. Each class states them for itself, because it inherits no facts.
-def _sigma(noise: Any, means: tuple[float, ...] = ()) -> float:
+def _sigma(noise: Any, means: tuple[float, ...]) -> float:
     return noise.sigma  # type: ignore[no-any-return]
-
-
-def _has_no_sigma(noise: Any) -> bool:
-    return noise.sigma == 0.0  # type: ignore[no-any-return]
 
 
 def _scaled_world(noise: Any, means: tuple[float, ...]) -> tuple[Any, ...]:
@@ -179,12 +175,22 @@ class Gaussian(Noise):
     clear = staticmethod(formulas.normal_clear)
     proxy = staticmethod(formulas.normal_proxy)
     moves = True
-    sub_gaussian = normal = property(_sigma)
-    certain = property(_has_no_sigma)
     world, sd, single = _scaled_world, _sigma, _largest
 
     def __post_init__(self) -> None:
         accept(self, sigma=non_negative)
+
+    @property
+    def sub_gaussian(self) -> float:  # type: ignore[override]
+        return self.sigma
+
+    @property
+    def normal(self) -> float:  # type: ignore[override]
+        return self.sigma
+
+    @property
+    def certain(self) -> bool:  # type: ignore[override]
+        return self.sigma == 0.0
 
     def tilt(self) -> Tilts | None:
         return GaussianTilt(self.sigma) if self.sigma > 0.0 else None
@@ -198,12 +204,18 @@ class Uniform(Noise):
     shock = staticmethod(formulas.uniform_shock)
     reward = staticmethod(formulas.uniform_reward)
     moves = True
-    sub_gaussian = property(_sigma)  # of a uniform law: its standard deviation
-    certain = property(_has_no_sigma)
     sd, single = _sigma, _largest
 
     def __post_init__(self) -> None:
         accept(self, sigma=non_negative)
+
+    @property
+    def sub_gaussian(self) -> float:  # type: ignore[override]
+        return self.sigma  # a uniform law is sub-Gaussian with its own standard deviation
+
+    @property
+    def certain(self) -> bool:  # type: ignore[override]
+        return self.sigma == 0.0
 
     def span(self, means: tuple[float, ...]) -> tuple[float, float]:
         reach = math.sqrt(3.0) * self.sigma
@@ -225,11 +237,14 @@ class Laplace(Noise):
     shock = staticmethod(formulas.laplace_shock)
     reward = staticmethod(formulas.scaled_reward)
     moves = True
-    certain = property(_has_no_sigma)
     world, sd = _scaled_world, _sigma
 
     def __post_init__(self) -> None:
         accept(self, sigma=non_negative)
+
+    @property
+    def certain(self) -> bool:  # type: ignore[override]
+        return self.sigma == 0.0
 
 
 @dataclass(frozen=True)
@@ -244,7 +259,6 @@ class StudentT(Noise):
     shock = staticmethod(formulas.student_shock)
     reward = staticmethod(formulas.scaled_reward)
     moves = True
-    certain = property(_has_no_sigma)
     sd = _sigma
 
     def __post_init__(self) -> None:
@@ -252,6 +266,10 @@ class StudentT(Noise):
         if number("df", self.df, allowed) <= 2:
             raise refuse("df", self.df, allowed)
         accept(self, df=number, sigma=non_negative)
+
+    @property
+    def certain(self) -> bool:  # type: ignore[override]
+        return self.sigma == 0.0
 
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         return np.array(means), self.sigma * math.sqrt((self.df - 2.0) / self.df), self.df
@@ -261,9 +279,9 @@ class StudentT(Noise):
 class Bernoulli(Noise):
     """Rewards of 0 or 1: a reward is 1 with the arm's mean as probability, otherwise 0."""
 
-    sub_gaussian = 0.5  # Hoeffding's lemma
-    outcomes = (0.0, 1.0)
-    mean_range = (0.0, 1.0)
+    sub_gaussian: ClassVar[float | None] = 0.5  # Hoeffding's lemma
+    outcomes: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
+    mean_range: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
     moves = True
     shock = staticmethod(formulas.uniform_shock)
     reward = staticmethod(formulas.bernoulli_reward)

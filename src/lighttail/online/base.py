@@ -58,9 +58,9 @@ class LiveExperiment(ABC):
 
     kind: ClassVar[str]  # the kind of experiment, as the text of `to_json` names it
     version: ClassVar[int]  # the format of this text; one more with a history, two more with notes of callers
-    offered: ClassVar[str]  # the attribute, and the field of this text, with what the policy chooses from
-    columns: ClassVar[tuple[str, ...]]  # the columns of this text's trials, in their order
-    names: ClassVar[tuple[str, str]]  # the two of them that have the arms and the memos
+    _offered: ClassVar[str]  # the attribute, and the field of this text, with what the policy chooses from
+    _columns: ClassVar[tuple[str, ...]]  # the columns of this text's trials, in their order
+    _names: ClassVar[tuple[str, str]]  # the two of them that have the arms and the memos
     policy: Policy
     horizon: int | None
     _standing: Any  # the state of the policy's rule
@@ -123,12 +123,11 @@ class LiveExperiment(ABC):
         """The trials of an ask with a count, or with a note, or with both."""
         times = 1 if count is None else whole("count", count, 1, most=MOST_AT_ONCE)
         noted = None if about is None else checked_about(about)
-        trials = []
         with self._lock:
-            for _ in range(times):
-                trials.append(ask())
-                if noted:
-                    self._about[self._first + len(self._reward_of) - 1] = noted
+            trials = [ask() for _ in range(times)]
+            if noted:
+                end = self._first + len(self._reward_of)
+                self._about |= dict.fromkeys(range(end - times, end), noted)
         return trials[0] if count is None else trials
 
     def _warn_if_over(self) -> None:
@@ -225,7 +224,7 @@ class LiveExperiment(ABC):
                 "policy": encode_settings(self.policy),
                 "horizon": self.horizon,
                 "rng": encode_generator(self._rng),
-                self.offered: getattr(self, self.offered),
+                self._offered: getattr(self, self._offered),
                 "trials": self._trials(told),
                 "rule": self._standing.to_plain(),
                 **({} if history is None else {HISTORY: history}),
@@ -246,7 +245,7 @@ class LiveExperiment(ABC):
                 raise BadInput(FOREIGN, field="the text", value=text)
             cls._check_kind(state["lighttail"], state["format"])
             try:
-                fields_of("the text", state, (*SHARED, cls.offered, *cls._further(state)))
+                fields_of("the text", state, (*SHARED, cls._offered, *cls._further(state)))
                 made = cls._begun(decode_settings(state["policy"]), state, decode_generator(state["rng"]))
                 made._restore(state)
                 return made
@@ -258,10 +257,10 @@ class LiveExperiment(ABC):
     def _trials(self, told: bool) -> dict[str, Any]:
         """The columns of the trials, of which the text without told trials has none."""
         if not told:
-            return {name: [] for name in self.columns}
-        arms, memos = self.names
+            return {name: [] for name in self._columns}
+        arms, memos = self._names
         lists = {arms: self._arm_of, "reward": self._reward_of, memos: plain_rows(self._memo_of)}
-        return {name: lists[name] for name in self.columns}
+        return {name: lists[name] for name in self._columns}
 
     def _history(self, told: bool) -> dict[str, Any] | None:
         """The history: what the trials of the text do not say; None if they say everything."""
@@ -271,7 +270,7 @@ class LiveExperiment(ABC):
         if not any(counts.values()) and not np.any(replaced):
             return None
         ids = [id for id in self._open_ids() if id <= counts["ids"]]
-        pulls, (arms, memos) = [self._pull_of(id) for id in ids], self.names
+        pulls, (arms, memos) = [self._pull_of(id) for id in ids], self._names
         opened = {"id": ids, arms: [arm for arm, _ in pulls], memos: plain_rows([memo for _, memo in pulls])}
         return {**counts, "replaced": replaced, "open": opened}
 
@@ -297,7 +296,7 @@ class LiveExperiment(ABC):
 
     def _restore(self, state: dict[str, Any]) -> None:
         """Continue from a text."""
-        trials = fields_of("trials", state["trials"], self.columns)
+        trials = fields_of("trials", state["trials"], self._columns)
         self._arm_of, self._memo_of = self._read_pulls("trials", trials, None)
         rewards = listed("trials.reward", trials["reward"], len(self._arm_of))
         self._reward_of = [r if r is None else checked_reward("trials.reward", r) for r in rewards]
@@ -314,7 +313,7 @@ class LiveExperiment(ABC):
         self._pulls_before = whole("history.pulls", history["pulls"], 0, most=self._first - 1)
         self._taken = whole("history.taken", history["taken"], 0, most=EXACT)
         self._standing.restore_replaced("history.replaced", history["replaced"])
-        opened = fields_of("history.open", history["open"], ("id", *self.names))
+        opened = fields_of("history.open", history["open"], ("id", *self._names))
         ids = listed("history.open.id", opened["id"])
         for id in ids:
             whole("history.open.id", id, 1, most=self._first - 1)

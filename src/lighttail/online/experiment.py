@@ -70,9 +70,9 @@ class Experiment(LiveExperiment):
 
     kind = "experiment"
     version = 2
-    offered = "arms"
-    columns = ("arm", "reward", "memo")
-    names = ("arm", "memo")
+    _offered = "arms"
+    _columns = ("arm", "reward", "memo")
+    _names = ("arm", "memo")
     _standing: Standing
 
     def __init__(

@@ -74,9 +74,9 @@ class LinearExperiment(LiveExperiment):
 
     kind = "linear experiment"
     version = 1
-    offered = "dim"
-    columns = ("action", "label", "reward")
-    names = ("label", "action")
+    _offered = "dim"
+    _columns = ("action", "label", "reward")
+    _names = ("label", "action")
     policy: LinearPolicy
     _standing: LinearStanding
 

@@ -119,7 +119,10 @@ class Standing:
 
     def take(self, rng: Any, t: float, arm: int) -> None:
         """Play round t with an arm that the rule did not choose: the rule is asked as usual and overruled."""
-        self.tried[self.choose(rng, t)] -= 1.0
+        if self._playing is None:
+            self._choose(rng, t, self.tried, self.heard, self.total, self.note, self.params)
+        else:
+            self._choose_in_play(rng, t)
         self.tried[arm] += 1.0
 
     def check_amends(self) -> None:

@@ -42,7 +42,7 @@ def problems_at_jumps(question: Question, policy: Policy) -> list[Bandit]:
     """
     if not jumping(question, policy):
         return []
-    family, found = question.family, dict[Bandit, None]()
+    family, found = question.family, dict[tuple[float, ...], Bandit]()
     low, high = np.array(family.low), np.array(family.high)
     bottom, best = low[high.argmax()], high.max()
     tops = np.linspace(bottom, best, TOPS) if family.members[0].noise.outcomes else np.array([best])
@@ -52,8 +52,9 @@ def problems_at_jumps(question: Question, policy: Policy) -> list[Bandit]:
             for share in SHARES if near < family.arms - 1 else SHARES[:1]:
                 for gap in _gaps(question, policy.turns or 0.0, near, share, widest):
                     rest = top - gap - share * (widest - gap)
-                    found[family.placed(top, top - gap, near, rest)] = None
-    return question.able(found)
+                    problem = family.placed(top, top - gap, near, rest)
+                    found[problem.means] = problem
+    return question.able(found.values())
 
 
 def _gaps(question: Question, m: float, near: int, share: float, widest: float) -> Iterator[float]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from lighttail.bonuses import Bonus
 from lighttail.checks import refuse
+from lighttail.members import sigma_of
 from lighttail.policies.policy import IndexPolicy, Policy, State
 from lighttail.rules import Rule, elimination_rule, index_of_radius, rule_of_radius
 
@@ -28,7 +29,7 @@ class _BonusPolicy(Policy):
         return self.bonus.needs_horizon
 
     def for_noise(self, noise: Any) -> Self:
-        return replace(self, bonus=self.bonus.for_noise(noise))
+        return replace(self, bonus=self.bonus.for_noise(sigma_of(noise)))
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return tuple(float(value) for value in self.bonus.params(horizon, arms))
@@ -51,7 +52,7 @@ class UCB(_BonusPolicy, IndexPolicy):
 
     plays_by = "radius"
     pulls_every_arm_first = True
-    draws_for_itself = False
+    draws_for_itself: ClassVar[bool | None] = False
     amendable = True
     arms_may_change = True
 
@@ -101,7 +102,7 @@ class SuccessiveElimination(_BonusPolicy):
 
     plays_by = "phases"
     pulls_every_arm_first = True
-    draws_for_itself = False
+    draws_for_itself: ClassVar[bool | None] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

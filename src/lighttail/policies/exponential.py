@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from lighttail.checks import accept, number, one_of, positive, refuse
 from lighttail.policies.policy import Policy, State, is_sum
@@ -43,7 +43,7 @@ class Exp3IX(Policy):
     (0.04687, 0.02344, 1.0)
     """
 
-    draws_for_itself = True
+    draws_for_itself: ClassVar[bool | None] = True
     notes = 2
     memo = 1
     estimator: Literal["loss", "reward"] = "loss"

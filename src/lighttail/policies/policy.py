@@ -156,7 +156,7 @@ class IndexPolicy(Policy):
 
     plays_by = "index"
     # pulls_every_arm_first is not stated: if the index of a pulled arm is infinite, it ties with new arms.
-    draws_for_itself = False
+    draws_for_itself: ClassVar[bool | None] = False
     amendable = True
     arms_may_change = True
     index: ClassVar[Callable[..., float]]

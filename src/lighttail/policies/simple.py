@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from lighttail.checks import accept, positive, refuse, whole, whole_float
 from lighttail.policies.policy import Policy, State
@@ -156,7 +156,7 @@ class EvenSplit(Policy):
 
     needs_horizon = False
     amendable = True
-    turns = math.inf
+    turns: ClassVar[float | None] = math.inf
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return ()

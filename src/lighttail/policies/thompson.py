@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from lighttail.checks import accept, number, positive, refuse
 from lighttail.policies.policy import Policy
@@ -47,7 +47,7 @@ class ThompsonSampling(Policy):
 
     needs_horizon = False
     plays_by = "posterior"
-    draws_for_itself = True
+    draws_for_itself: ClassVar[bool | None] = True
     scaled = ("kappa",)  # the prior is about the means, not about the noise
     amendable = True
     arms_may_change = True

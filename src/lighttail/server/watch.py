@@ -89,15 +89,17 @@ class Watch:
             begun = time.monotonic()
             if begun < seen.next:
                 continue
-            seen.next = begun
+            seen.next, pause = begun, 0.0
             try:
                 pause = await self._one(name, seen)
             except BadInput as error:  # no forecast is possible, or the journal cannot be written now
                 if error.sentence != seen.failed:
                     logger.warning("the risk budget of %s is not watched: %s", name, error)
                 seen.failed, seen.chance, pause = error.sentence, None, EVERY
-            if seen.next == begun:  # `changed` was not called meanwhile
-                seen.next = time.monotonic() + pause
+            finally:
+                if seen.next == begun:  # `changed` was not called meanwhile
+                    end = time.monotonic()
+                    seen.next = end + (pause or max(EVERY, SHARE * (end - begun)))
 
     async def _one(self, name: str, seen: Seen) -> float:
         """Look at one experiment; the seconds until the next look."""

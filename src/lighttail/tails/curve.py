@@ -26,13 +26,12 @@ from lighttail.running.simulate import simulate
 from lighttail.system.progress import ReportPart, parts_reporter
 from lighttail.tails.known import LATE, KnownBounds, bounds_at, bounds_to_dict, exact_at
 from lighttail.tails.rare import MOST_PULLS, TailMethod, asked_regret, tail_probability
-from lighttail.tails.task import MOST_PLANNED, TailEstimate, Task
+from lighttail.tails.task import TailEstimate, Task
 
 POINTS = 7  # estimated points, from where few simulated paths are left to the end of the curve
 STEPS = 400  # points of the simulated curve at most
 BOUND_POINTS = 48  # points of the curves of the bounds
 MOST_ASKED = 1000  # regrets that may be asked for; each of them takes a simulation
-MOST_ARMS = 1000  # the plan for a rare event looks at every arm
 # Seconds that an exact value may take: at a regret that was asked for, beside bounds, at any other point.
 ASKED_SECONDS, QUICK_SECONDS, CURVE_SECONDS = 30.0, 2.0, 0.3
 SHARE, ROUGH = 1 / 10, 0.1  # share of the budget, and relative error, at a point that was not asked for
@@ -164,10 +163,6 @@ def tail_curve(
         raise refuse("problem", problem, "a Bandit; for a LinearBandit use tail_probability")
     checked = check_settings(policy, problem, horizon, paths, seed, threads)
     horizon, paths, seed, threads = checked.horizon, checked.paths, checked.seed, checked.threads
-    if horizon > MOST_PLANNED:
-        raise refuse("horizon", horizon, f"at most {MOST_PLANNED:,} for a tail")
-    if problem.arms > MOST_ARMS:
-        raise refuse("the number of arms", problem.arms, f"at most {MOST_ARMS:,} for a tail")
     kind, asked = check_lost(kind), asked_regrets(regret, problem, horizon)
     course, progress = check_course(policy, problem, horizon, delay, batch), check_progress(progress)
     common: dict[str, Any] = {"seed": seed, "threads": threads, "delay": course.delay, "batch": course.batch}
