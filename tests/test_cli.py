@@ -26,7 +26,7 @@ from lighttail import cli
 from lighttail.checks import BadInput
 from lighttail.kernels import compiled
 from lighttail.report.document import code
-from lighttail.report.figures import looks, survival_figure
+from lighttail.report.figures import styled, survival_figure
 from lighttail.report.page import page
 from lighttail.running import prepare
 from lighttail.system import files
@@ -547,7 +547,7 @@ def test_many_policies_all_look_different() -> None:
     policies = [lt.UCB(lt.LightTailed(0.1 * k)) for k in range(1, 14)]
     policies += [lt.UCB(lt.Standard(0.1 * k)) for k in range(1, 14)]
     comparison = lt.compare(policies, lt.Bandit([0.2, 0.8]), horizon=20, paths=10, seed=1)
-    styles = [str(sorted(look.items(), key=str)) for look in looks(comparison.entries)]
+    styles = [str(sorted(look.items(), key=str)) for _, look in styled(comparison.entries)]
     assert len(set(styles)) == len(policies)
 
 

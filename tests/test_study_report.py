@@ -18,7 +18,7 @@ from lighttail import cli
 from lighttail.checks import BadInput
 from lighttail.cli import study as study_command
 from lighttail.records import Counts
-from lighttail.report.figures import looks
+from lighttail.report.figures import styled
 from lighttail.study import Results, cells, load_study, report_study, run_study
 from lighttail.study import manifest as manifest_module
 from lighttail.study.file import parse_study
@@ -188,9 +188,7 @@ def test_a_policy_has_one_colour_on_all_pages(tmp_path: Path) -> None:
     for setting in results.study.problems:
         comparison = results.comparison(setting, 20)
         assert comparison is not None
-        shown.append(
-            {e.label: look for e, look in zip(comparison.entries, looks(comparison.entries), strict=True)}
-        )
+        shown.append({entry.label: look for entry, look in styled(comparison.entries)})
     proved, dashed = shown
     assert {name: look["color"] for name, look in proved.items()} == {
         name: look["color"] for name, look in dashed.items()
@@ -204,7 +202,7 @@ def test_a_policy_has_one_colour_on_all_pages(tmp_path: Path) -> None:
         fewer = results.comparison(setting, 20)
         assert fewer is not None
         assert len(fewer.entries) == 3
-        assert looks(fewer.entries) == [before[entry.label] for entry in fewer.entries]
+        assert styled(fewer.entries) == [(entry, before[entry.label]) for entry in fewer.entries]
 
 
 def test_a_setting_without_any_piece_is_named(

@@ -14,11 +14,10 @@ from lighttail.paper.experiments import PARTS, PaperExperiment, Results
 from lighttail.paper.figures import certain_figure, decay_figure, rewards_figure
 from lighttail.paper.linear import LINEAR_PARTS, changing_table, horizons_table, noise_table, shapes_figure
 from lighttail.paper.tables import PaperTable, arms_table, means_table, reach_table, readings_table
-from lighttail.report.document import code, document, figure
+from lighttail.report.document import document, figure, made_by
 from lighttail.report.figures import SETTINGS, draw
 from lighttail.system.files import whole_files
 from lighttail.system.progress import ReportPart
-from lighttail.system.versions import versions_line
 
 EXPERIMENTS = tuple(PaperExperiment(*part) for part in (*PARTS, *LINEAR_PARTS))
 FIGURES: dict[str, Callable[[PaperExperiment, Results], Any]] = {
@@ -125,7 +124,6 @@ def _part(folder: Path, experiment: PaperExperiment, stamp: str) -> str | None:
 
 
 def _page(parts: Sequence[tuple[PaperExperiment, str]], settings: dict[str, Any], command: str) -> str:
-    versions = versions_line(settings["versions"])
     body = [
         f"<h1>The paper, reproduced</h1><p>{escape(INTRODUCTION)}</p>",
         f"<p>{settings['paths']:,} paths per setting, fewer for linear bandits; seed {settings['seed']}.</p>",
@@ -137,5 +135,5 @@ def _page(parts: Sequence[tuple[PaperExperiment, str]], settings: dict[str, Any]
         section = experiment.section
         name = f"{experiment.name.replace('-', ' ').capitalize()}: "
         body.append(f'<h2 id="{experiment.name}">{escape(name + experiment.title)}</h2>{inner}')
-    body.append(f"<h2>Made by</h2><pre>{code(command)}</pre><p>{escape(versions)}.</p>")
-    return document("lighttail: the paper, reproduced", "\n".join(body) + "\n")
+    body.append(made_by(command, settings["versions"]))
+    return document("lighttail: the paper, reproduced", "\n".join(body))

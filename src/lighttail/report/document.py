@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from html import escape
 
+from lighttail.system.versions import versions_line
+
 BREAKS = re.compile(r"\S*[-/?!|}]\S*")  # words within which a browser may end a line
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1c1c1c; max-width: 68rem; margin: 2rem auto;
@@ -50,6 +52,13 @@ def document(title: str, body: str) -> str:
 <style>{STYLE}</style>
 {body}</html>
 """
+
+
+def made_by(command: str, versions: dict[str, str], seeds: str = "", more: str = "") -> str:
+    """The last section of a page. seeds: with which the command gives the same numbers again. more: HTML."""
+    again = f"; {seeds}. The same command with the same versions gives the same numbers" if seeds else ""
+    used = f"{escape(versions_line(versions))}{again}."
+    return f"<h2>Made by</h2>\n<pre>{code(command)}</pre>\n<p>{used}{more}</p>\n"
 
 
 def unbroken(text: str) -> str:

@@ -50,18 +50,18 @@ SETTINGS: Any = {
 Styled = list[tuple[Entry, dict[str, Any]]]
 
 
-def looks(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """A colour and a line style for each policy, the same in every figure and table.
+def styled(entries: Sequence[Entry]) -> Styled:
+    """Each policy with its colour and its line style, the same in every figure and table.
 
     The colour depends on the policy and not on the problem; the theorem decides between solid and dashed.
     """
-    styles = []
+    styles: Styled = []
     for entry in entries:
         palette = LIGHT if entry.policy.light_tailed else OTHER
         again = entry.turn // len(palette)  # how often the colour was used before
         marks = {} if again == 0 else {"marker": MARKERS[again % len(MARKERS)], "markevery": 0.1}
         dash: Any = "-" if entry.light_tailed else (0, (5, 2))
-        styles.append({"color": palette[entry.turn % len(palette)], "linestyle": dash, **marks})
+        styles.append((entry, {"color": palette[entry.turn % len(palette)], "linestyle": dash, **marks}))
     return styles
 
 
@@ -74,12 +74,12 @@ def survival_figure(comparison: Comparison) -> Figure:
     """The chance of losing x or more on a log scale, with a band of 95 % intervals."""
     from lighttail.report.picture import Picture
 
-    styled = list(zip(comparison.entries, looks(comparison.entries), strict=True))
-    if len(styled) > TOGETHER:
-        return _survival_panels(comparison, styled)
+    shown = styled(comparison.entries)
+    if len(shown) > TOGETHER:
+        return _survival_panels(comparison, shown)
     figure = Picture(figsize=(9, 5.0), layout="constrained")
     axes = figure.add_subplot()
-    _draw_survival(axes, comparison, styled)
+    _draw_survival(axes, comparison, shown)
     lost = noun(comparison.kind)
     axes.set_xlabel(f"{lost} x after {comparison.horizon:,} pulls (in units of reward)")
     axes.set_ylabel(f"chance of a {lost} of x or more (log scale)")
@@ -90,15 +90,15 @@ def survival_figure(comparison: Comparison) -> Figure:
     return figure
 
 
-def _survival_panels(comparison: Comparison, styled: Styled) -> Figure:
+def _survival_panels(comparison: Comparison, shown: Styled) -> Figure:
     """`survival_figure` for many policies: one panel per kind of policy, all with the same axes."""
     kinds: dict[str, Styled] = {}
-    for entry, look in styled:
+    for entry, look in shown:
         kinds.setdefault(entry.label.partition("(")[0], []).append((entry, look))
     longest = max(map(len, kinds.values()))
     figure, panels = panels_of(len(kinds), 3.6, 2.6 + 0.18 * longest)
-    for axes, (kind, shown) in zip(panels, kinds.items(), strict=True):
-        _draw_survival(axes, comparison, shown)
+    for axes, (kind, alike) in zip(panels, kinds.items(), strict=True):
+        _draw_survival(axes, comparison, alike)
         axes.set_title(kind, loc="left")
         axes.tick_params(labelbottom=True)
         axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.1), frameon=False, fontsize=8)
@@ -125,8 +125,8 @@ def panels_of(number: int, width: float, height: float) -> tuple[Figure, list[Ax
     return figure, panels[:number]
 
 
-def _draw_survival(axes: Axes, comparison: Comparison, styled: Styled) -> None:
-    for entry, look in styled:
+def _draw_survival(axes: Axes, comparison: Comparison, shown: Styled) -> None:
+    for entry, look in shown:
         draw_curve(axes, entry.outcome.sample(entry.kind), entry.label, look)
     axes.set_yscale("log")
     axes.set_ylim(0.3 / comparison.paths, 1.3)
@@ -156,7 +156,7 @@ def histogram_figure(comparison: Comparison) -> Figure:
     if highest <= lowest:  # every path lost the same
         highest = lowest + max(1.0, abs(lowest))
     edges = np.linspace(lowest, highest, 61)
-    for axes, entry, look in zip(panels, entries, looks(entries), strict=True):
+    for axes, (entry, look) in zip(panels, styled(entries), strict=True):
         _draw_histogram(axes, entry, look, edges)
         _mark_threshold(axes, comparison, "")
     figure.supxlabel(

@@ -7,24 +7,23 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
+from lighttail.course import Course
 from lighttail.outcomes.comparison import Comparison, Entry, uncovered
 from lighttail.outcomes.format import amount, chance, counted, probability, rounded
 from lighttail.outcomes.growth import BULK, CUT, HARDLY, POWER, SHORTEST, Growth
 from lighttail.outcomes.losing import EXPLAINED, event, noun
 from lighttail.problems import Problem
-from lighttail.report.document import cell, code, document, figure, table, unbroken
-from lighttail.report.figures import looks
-from lighttail.system.versions import versions_line
+from lighttail.report.document import cell, document, figure, made_by, table, unbroken
+from lighttail.report.figures import styled
 
 
 def page(comparison: Comparison, command: str, survival: bytes, histograms: bytes, above: str = "") -> str:
     """The whole page. survival, histograms: the figures as SVG. above: HTML before the heading."""
-    told = " ".join(filter(None, (problem_words(comparison.problem), comparison.course.words())))
+    told = problem_words(comparison.problem, comparison.course)
     policies = counted(len(comparison.entries), "policy", "policies")
-    looked = zip(comparison.entries, looks(comparison.entries), strict=True)
-    rows = "\n".join(policy_row(entry, look, entry.cells()) for entry, look in looked)
+    rows = "\n".join(policy_row(entry, look, entry.cells()) for entry, look in styled(comparison.entries))
     lost = noun(comparison.kind)
-    made = versions_line(comparison.entries[0].outcome.settings["versions"])
+    versions = comparison.entries[0].outcome.settings["versions"]
     body = f"""{above}<h1>What is the chance of {event(comparison.kind, comparison.threshold)}?</h1>
 <p>{policies}, {comparison.horizon:,} pulls per path, {comparison.paths:,}
 simulated paths each. {escape(told)}</p>
@@ -43,11 +42,7 @@ so.</p>
 <p>“Light-tailed by theorem” means that Simchi-Levi, Zheng and Zhu prove for
 sub-Gaussian noise that the policy's chance of a large loss falls exponentially with the square root of the
 horizon. At a given horizon this chance may still be visible.</p>
-<h2>Made by</h2>
-<pre>{code(command)}</pre>
-<p>{escape(made)}; {comparison.seeds}. The same command with the same versions gives the same numbers.
-{_law_words(comparison)}</p>
-"""
+{made_by(command, versions, comparison.seeds, _law_words(comparison))}"""
     return document(f"lighttail: {policies} compared", body)
 
 
@@ -98,15 +93,15 @@ def _law_words(comparison: Comparison) -> str:
     if comparison.entries[0].outcome.keep == "paths":
         return ""
     return (
-        "Only the law of the paths was kept: counts in narrow bins, exact sums, and the largest losses. "
+        " Only the law of the paths was kept: counts in narrow bins, exact sums, and the largest losses. "
         "The error of a quantile is at most a thousandth of the quantile or, if larger, a "
         "thousandth of the standard deviation of the noise in a path; the intervals include this error."
     )
 
 
-def problem_words(problem: Problem) -> str:
-    """The problem and its noise in a few sentences."""
-    return f"{problem.about()} Noise: {problem.noise!r}."
+def problem_words(problem: Problem, course: Course) -> str:
+    """The problem, its noise, and when rewards become known in a few sentences."""
+    return f"{problem.about()} Noise: {problem.noise!r}. {course.words()}".rstrip()
 
 
 def head(names: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from lighttail.outcomes.format import amount, counted
 from lighttail.outcomes.format import chance as in_percent
 from lighttail.outcomes.losing import EXPLAINED
 from lighttail.planning import Plan
-from lighttail.report.document import cell, code, document, figure, table, unbroken
+from lighttail.report.document import cell, code, document, figure, made_by, table, unbroken
 from lighttail.report.plan_words import (
     COLUMNS,
     MISJUDGED,
@@ -26,7 +26,7 @@ from lighttail.report.plan_words import (
     tail_words,
     worst_words,
 )
-from lighttail.system.versions import used_versions, versions_line
+from lighttail.system.versions import used_versions
 
 LONG = 24  # letters from which a cell without an interval may take several lines
 LOSSES = (
@@ -58,11 +58,7 @@ def page(plan: Plan, command: str, frontier: bytes, losses: bytes, above: str = 
 <p>{unbroken(misjudged_words(plan))}</p>
 <h2>How the numbers were made</h2>
 <p>{unbroken(_made(plan))}</p>
-<h2>Made by</h2>
-<pre>{code(command)}</pre>
-<p>{escape(versions_line(used_versions()))}; seed {plan.seed}. The same command with the same versions
-gives the same numbers.</p>
-"""
+{made_by(command, used_versions(), f"seed {plan.seed}")}"""
     return document("lighttail: a plan", body)
 
 

@@ -16,12 +16,11 @@ from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import EXPLAINED, Lost, event, noun
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.report.document import cell, code, document, figure, table
+from lighttail.report.document import cell, document, figure, made_by, table
 from lighttail.report.figures import LIGHT, OTHER, SETTINGS, draw, mark
 from lighttail.report.tail_words import COLUMNS, note, rows, sentence, subject
 from lighttail.system.files import whole_files
 from lighttail.system.progress import ReportPart
-from lighttail.system.versions import versions_line
 from lighttail.tails.curve import TailCurve, tail_curve
 
 if TYPE_CHECKING:
@@ -177,7 +176,6 @@ def results(curve: TailCurve, command: str) -> str:
 
 def page(curve: TailCurve, command: str, svg: bytes) -> str:
     """The whole page. svg: the picture without its sentences, which stand on the page."""
-    versions = versions_line(curve.outcome.settings["versions"])
     losses = either(map(amount, curve.asked))
     parts = [f"<h1>What is the chance of losing {losses} or more?</h1>"]
     parts.append(f"<p>{escape(subject(curve))}; {curve.horizon:,} pulls. {escape(curve.course.words())}</p>")
@@ -190,6 +188,5 @@ def page(curve: TailCurve, command: str, svg: bytes) -> str:
         parts.append(f"<p>{escape(note(curve, point))}</p>")
     reading = escape(f"{EXPLAINED[curve.kind]} {READING}")
     parts.append(f"<h2>How to read this</h2><p>{reading}</p>")
-    parts.append(f"<h2>Made by</h2><pre>{code(command)}</pre><p>{escape(versions)}; seed {curve.seed}. ")
-    parts.append("The same command with the same versions gives the same numbers.</p>\n")
+    parts.append(made_by(command, curve.outcome.settings["versions"], f"seed {curve.seed}"))
     return document(f"lighttail: the tail of {curve.policy}", "\n".join(parts))

@@ -16,8 +16,8 @@ from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import EXPLAINED, Lost, check_lost, event, noun
-from lighttail.report.document import cell, code, document, figure, table
-from lighttail.report.figures import SETTINGS, draw, legend_words, looks
+from lighttail.report.document import cell, code, document, figure, made_by, table
+from lighttail.report.figures import SETTINGS, draw, legend_words, styled
 from lighttail.report.page import head, policy_row, problem_words
 from lighttail.report.write import FILES, write_report
 from lighttail.study.cells import slug
@@ -26,7 +26,6 @@ from lighttail.study.folder import REPORT, check_file_or_folder
 from lighttail.study.results import Results
 from lighttail.system.files import output_folder, whole_files
 from lighttail.system.progress import ReportPart
-from lighttail.system.versions import versions_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -130,7 +129,7 @@ def _summary(setting: StudyProblem, comparison: Comparison, page: str, command: 
     link = f'<a href="{escape(page)}">{horizon:,} pulls</a>'
     title = f"{link}, {comparison.paths:,} paths, chance of {event(comparison.kind, threshold)}"
     rows, chances = [f'<tr><td colspan="7">{title}</td></tr>'], {}
-    for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
+    for entry, look in styled(comparison.entries):
         cells = entry.cells()
         rows.append(policy_row(entry, look, [cells[0], *cells[2:5]]))
         chances[entry.label] = look, entry.chance
@@ -158,7 +157,7 @@ def _json(results: Results, summaries: Iterable[Summary]) -> str:
 def index(results: Results, summaries: list[Summary], command: str, kind: Lost) -> str:
     """The page that links to all others."""
     study = results.study
-    versions = versions_line(results.manifest["versions"])
+    digest = f" Digest of the results: <code>{results.manifest['digest']}</code>"
     described = {name: repr(policy) for name, policy in study.policies.items()}
     described |= {
         name: f"{words}, where s is the noise of the problem" for name, words in study.relative.items()
@@ -175,10 +174,7 @@ The brackets contain 95 % intervals. {EXPLAINED[kind]}</p>
 {_unfinished(results)}{sections}
 <h2>The policies</h2>
 {table(("name", "policy"), policies, 2)}
-<h2>Made by</h2>
-<pre>{code(command)}</pre>
-<p>{escape(versions)}. Digest of the results: <code>{results.manifest["digest"]}</code></p>
-<h2>The study</h2>
+{made_by(command, results.manifest["versions"], more=digest)}<h2>The study</h2>
 <pre>{code(study.text)}</pre>
 """
     return document(f"lighttail: {study.name}", body)
@@ -186,7 +182,7 @@ The brackets contain 95 % intervals. {EXPLAINED[kind]}</p>
 
 def _section(results: Results, setting: StudyProblem, summaries: list[Summary], kind: Lost) -> str:
     """The table and the figure of one problem. Policies that were not played are named."""
-    told = " ".join(filter(None, (problem_words(setting.problem), setting.course.words())))
+    told = problem_words(setting.problem, setting.course)
     names = (f"mean {noun(kind)}", "99 % quantile", "mean of worst 1 %", "chance")
     rows, body = {summary.horizon: summary.rows for summary in summaries}, ""
     for horizon in results.study.horizons:
