@@ -335,13 +335,13 @@ def one_of(field: str, value: Any, allowed: Sequence[str]) -> str:
     for word in allowed:
         if isinstance(value, str) and str.__eq__(word, str.replace(value, "-", "_")):
             return word
-    raise refuse(field, value, either(map(repr, allowed)))
+    raise refuse(field, value, enumerated(map(repr, allowed), "or"))
 
 
-def either(words: Iterable[str]) -> str:
-    """Words as alternatives: "A", "A or B", "A, B or C"."""
+def enumerated(words: Iterable[str], by: str) -> str:
+    """Words one after another, the last one after `by`: "A", "A or B", "A, B or C"."""
     *others, last = words
-    return f"{', '.join(others)} or {last}" if others else last
+    return f"{', '.join(others)} {by} {last}" if others else last
 
 
 def known_word(field: str, word: str, known: Iterable[str]) -> None:

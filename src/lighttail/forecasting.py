@@ -23,10 +23,11 @@ from lighttail.inference import Contradicted, Evidence, Limits, contradiction
 from lighttail.inference.evidence import Heard
 from lighttail.inference.sequences import LEVEL, parts_of_error
 from lighttail.outcomes import estimates
-from lighttail.outcomes.estimates import Estimate, finite
+from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import amount, chance, chance_limits, interval, outward, probability, rounded
 from lighttail.outcomes.losing import check_loss
 from lighttail.problems import Bandit
+from lighttail.random.streams import seed_from
 from lighttail.records import Floats
 from lighttail.running.continued import Window, continued
 from lighttail.running.prepare import check_problem, check_seed, check_threads
@@ -113,7 +114,7 @@ class Forecast:
             "chance": self.chance.to_dict(),
             "worst": {**self.worst.to_dict(), "means": {str(arm): m for arm, m in self.worst_means.items()}},
             "mean_loss": self.mean_loss.to_dict(),
-            "so_far": {name: finite(value) for name, value in self.so_far._asdict().items()},
+            "so_far": self.so_far.to_dict(),
             "distribution": self.distribution(),
         }
 
@@ -302,8 +303,8 @@ def _worst(play: Play, candidates: Floats, loss: float, paths: int, seed: int) -
     """The candidate with the highest chance, and its chance from paths that did not choose it."""
     for stage in (1, 2):
         each = _each(paths, len(candidates))
-        candidates = _ranked(play, candidates, loss, each, _another(seed, stage))[:AGAIN]
-    again = play(np.tile(candidates[0], (max(FEWEST, paths // CONFIRMED), 1)), _another(seed, 3))
+        candidates = _ranked(play, candidates, loss, each, seed_from(seed, stage))[:AGAIN]
+    again = play(np.tile(candidates[0], (max(FEWEST, paths // CONFIRMED), 1)), seed_from(seed, 3))
     return estimates.exceedance(np.sort(again), loss, LEVEL), candidates[0]
 
 
@@ -329,12 +330,6 @@ def _ranked(play: Play, candidates: Floats, loss: float, each: int, seed: int) -
     losses = play(np.repeat(candidates, each, axis=0), seed).reshape(len(candidates), each)
     large = np.quantile(losses, 0.9, axis=1)
     return candidates[np.lexsort((large, (losses >= loss).mean(axis=1)))[::-1]]
-
-
-def _another(seed: int, stage: int) -> int:
-    """A seed for each stage of a forecast."""
-    state = np.random.SeedSequence([seed, stage]).generate_state(2, np.uint64)
-    return int(state[0]) << 64 | int(state[1])
 
 
 def _said(found: Estimate) -> str:

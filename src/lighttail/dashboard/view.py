@@ -15,7 +15,6 @@ from lighttail.inference import BoundedRewards, Evidence, Limits, contradiction,
 from lighttail.inference.evidence import Heard
 from lighttail.online import Experiment
 from lighttail.online.overview import Overview, overview
-from lighttail.outcomes.estimates import finite
 
 DEFAULT_PART = 0.05  # of the largest possible loss: the loss that a page asks about if nobody names one
 MOST_SHOWN = 200  # arms in a view
@@ -51,13 +50,13 @@ def arms_view(
             limits, best = now.means, now.best
             beats = sum(map(now.shown, now.ahead))
             shown = sorted(now.ahead.items(), key=lambda one: -one[1].low)[:MOST_SHOWN]
-            ahead = [{"than": str(arm), "shown": now.shown(arm), **_limits(found)} for arm, found in shown]
+            ahead = [{"than": str(arm), "shown": now.shown(arm), **found.to_dict()} for arm, found in shown]
     except BadInput as error:  # rewards outside their range: then no interval is right
         why = error.sentence
     rows = [
         {
             **{"arm": str(arm), "tries": int(count), "heard": int(heard[arm][0])},
-            **_limits(limits.get(arm, Limits(Heard(*heard[arm]).mean, -math.inf, math.inf))),
+            **limits.get(arm, Limits(Heard(*heard[arm]).mean, -math.inf, math.inf)).to_dict(),
             "retired": arm in retired,
         }
         for arm, count in tries.items()
@@ -74,10 +73,6 @@ def arms_view(
         "contradiction": contradiction({arm: found[1:] for arm, found in limits.items()}, between),
         "rewards_are": _said(evidence),
     }
-
-
-def _limits(limits: Limits) -> View:
-    return {name: finite(value) for name, value in limits._asdict().items()}
 
 
 def _said(evidence: Evidence) -> str:

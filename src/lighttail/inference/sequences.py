@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from lighttail.checks import BadInput, fraction, number, refuse, whole
 from lighttail.inference.evidence import Evidence, Heard
+from lighttail.outcomes.estimates import finite
 
 LEVEL = 0.95
 MOST_PAIRED = 20  # arms up to which differences have intervals of their own, each of which takes milliseconds
@@ -24,6 +25,10 @@ class Limits(NamedTuple):
     value: float
     low: float
     high: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, which has no infinity: a number that is not finite becomes None."""
+        return {name: finite(value) for name, value in self._asdict().items()}
 
 
 @dataclass(frozen=True)

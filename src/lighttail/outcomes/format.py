@@ -41,8 +41,9 @@ def counted(count: int, singular: str, plural: str = "") -> str:
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines in which the first column begins, and the others end, at the same place.
+def aligned(rows: Sequence[Sequence[str]], texts: bool = False) -> list[str]:
+    """Lines in which the first column begins at the same place; the others end there, or begin if they are
+    texts.
 
     >>> aligned([("arm", "pulls"), ("blue", "7")])
     ['arm   pulls', 'blue      7']
@@ -50,7 +51,8 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for name, *cells in rows:
-        ends = (cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+        pad = str.ljust if texts else str.rjust
+        ends = (pad(cell, width) for cell, width in zip(cells, widths, strict=True))
         lines.append("  ".join([name.ljust(first), *ends]).rstrip())
     return lines
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from lighttail.checks import enumerated
 from lighttail.outcomes.comparison import Comparison, Entry
 from lighttail.outcomes.format import amount, chance, chance_limits, outward, rounded
 from lighttail.outcomes.growth import HARDLY, POWER, ROOT, UNKNOWN
@@ -114,5 +115,4 @@ def listed(entries: Sequence[Entry]) -> str:
     if len(entries) > MANY:
         worst = sorted(entries, key=lambda entry: _rank(entry, entries), reverse=True)[:3]
         return f"{len(entries)} policies ({'; '.join(entry.label for entry in worst)}; ...)"
-    *others, last = (entry.label for entry in entries)
-    return f"{', '.join(others)} and {last}" if others else last
+    return enumerated((entry.label for entry in entries), "and")

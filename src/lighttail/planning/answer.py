@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal
 
 from lighttail.course import Course
 from lighttail.families import Family
-from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.format import amount, counted, interval, outward, probability, rounded
+from lighttail.outcomes.estimates import Estimate, finite
+from lighttail.outcomes.format import aligned, amount, counted, interval, outward, probability, rounded
 from lighttail.outcomes.format import chance as in_percent
 from lighttail.planning.sensitivity import Misjudged
 from lighttail.policies import Policy
@@ -50,7 +50,7 @@ class Option:
         return {
             "policy": self.words or repr(self.policy),
             "label": self.label,
-            "scale": None if math.isnan(self.scale) else self.scale,
+            "scale": finite(self.scale),
             "unit": self.unit,
             "mean_loss": self.mean_loss.to_dict(),
             "chance": self.chance.to_dict(),
@@ -226,13 +226,7 @@ class Plan:
         return rows
 
     def __str__(self) -> str:
-        rows = self._rows()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        return "\n".join([self.sentence(), "", *lines])
+        return "\n".join([self.sentence(), "", *aligned(self._rows(), texts=True)])
 
     __repr__ = __str__
 
@@ -259,14 +253,14 @@ class Plan:
             "choice": self.choice.to_dict(),
             "cheapest": self.cheapest.to_dict(),
             "even_split": self.even.to_dict(),
-            "smallest_loss": self.smallest_loss if math.isfinite(self.smallest_loss) else None,
-            "likely_loss": None if math.isnan(self.likely_loss) else self.likely_loss,
+            "smallest_loss": finite(self.smallest_loss),
+            "likely_loss": finite(self.likely_loss),
             "misjudged": [asdict(one) for one in self.misjudged],
             "frontier": [
                 {
                     "curve": point.curve,
                     "policy": policy_words(point.policy) or repr(point.policy),
-                    "scale": None if math.isnan(point.scale) else point.scale,
+                    "scale": finite(point.scale),
                     "unit": point.unit,
                     "mean_loss": {"value": point.mean, "standard_error": point.error},
                     "chance": point.chance.to_dict(),

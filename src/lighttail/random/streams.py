@@ -28,6 +28,12 @@ def block_generator(seed: int, block: int) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(sequence))
 
 
+def seed_from(*numbers: int) -> int:
+    """A seed of 128 bits that depends on these numbers."""
+    state = np.random.SeedSequence(numbers).generate_state(2, np.uint64)
+    return int(state[0]) << 64 | int(state[1])
+
+
 def draws_made(generator: np.random.Generator) -> int:
     """How many numbers a generator has drawn so far, plus a constant: SFC64 keeps a counter in its state."""
     state: Any = generator.bit_generator.state

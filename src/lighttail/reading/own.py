@@ -26,7 +26,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from lighttail.checks import BadInput, either, known_word, refuse, refuse_file, shown
+from lighttail.checks import BadInput, enumerated, known_word, refuse, refuse_file, shown
 
 LIBRARY = "lighttail"
 NAMES = "own_"  # the first letters of the name of a module that was loaded from a file
@@ -201,7 +201,7 @@ class _Maker:
     def parsed(self, text: str, call: str) -> ast.expr:
         """The call as a syntax tree. Raises BadInput if it is not the call or the name of a class."""
         if not call:
-            listed = ", ".join(self.offered()) or f"there is none derived from {either(self.kinds)}"
+            listed = ", ".join(self.offered()) or f"there is none derived from {enumerated(self.kinds, 'or')}"
             raise refuse(self.field, text, f"{self.where}: and one of its classes ({listed})")
         tree: ast.expr | None = None
         if len(call) <= LONGEST_WORDS:
@@ -232,7 +232,7 @@ class _Maker:
         if not isinstance(node, ast.Name):
             raise refuse(self.field, ast.unparse(tree), f"of the form {FORM}")
         kind, offered, where = vars(self.module).get(node.id), self.offered(), self.where
-        bases = f"derived from {either(self.kinds)}"
+        bases = f"derived from {enumerated(self.kinds, 'or')}"
         if not isinstance(kind, type):
             if offered:
                 known_word(f"{self.field} in {where}", node.id, offered)

@@ -18,7 +18,7 @@ from typing import Any
 
 from lighttail import linear, policies
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
-from lighttail.checks import Argument, BadInput, either, known_word, refuse, shown, whole
+from lighttail.checks import Argument, BadInput, enumerated, known_word, refuse, shown, whole
 from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
 from lighttail.linear import LinearBandit, LinearBonus, LinearUCB
 from lighttail.linear.actions import MOST_ACTIONS
@@ -72,7 +72,7 @@ def _form(word: str, kind: Any) -> str:
     'klucb, klucb:C or klucb:C:SIGMA'
     """
     names = [f.name.upper() for f in fields(kind)]
-    return either(":".join([word, *names[:count]]) for count in _counts(kind))
+    return enumerated((":".join([word, *names[:count]]) for count in _counts(kind)), "or")
 
 
 def _counts(kind: Any) -> range:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lighttail.checks import either, refuse
+from lighttail.checks import enumerated, refuse
 from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import EXPLAINED, Lost, event, noun
 from lighttail.policies import Policy
@@ -176,7 +176,7 @@ def results(curve: TailCurve, command: str) -> str:
 
 def page(curve: TailCurve, command: str, svg: bytes) -> str:
     """The whole page. svg: the picture without its sentences, which stand on the page."""
-    losses = either(map(amount, curve.asked))
+    losses = enumerated(map(amount, curve.asked), "or")
     parts = [f"<h1>What is the chance of losing {losses} or more?</h1>"]
     parts.append(f"<p>{escape(subject(curve))}; {curve.horizon:,} pulls. {escape(curve.course.words())}</p>")
     points = [curve.at(regret) for regret in curve.asked]

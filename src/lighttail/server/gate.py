@@ -16,7 +16,7 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from lighttail.checks import EXACT, BadInput, refuse
+from lighttail.checks import EXACT, BadInput, enumerated, refuse
 from lighttail.live.errors import UNKNOWN, Refused, status_of, unavailable, unknown
 from lighttail.server.answers import Answer, Pair, Send, json_answer, problem, send_answer
 from lighttail.server.guard import NO_KEY, Guard, check_role
@@ -151,10 +151,10 @@ def names_hint(name: str, names: list[str]) -> str:
         return f"; did you mean {near[0]!r}?"
     if not names:
         return "; there is none yet"
-    *others, last = [repr(name) for name in names[: -MOST_NAMED - 1 : -1]]
+    shown = [repr(name) for name in names[: -MOST_NAMED - 1 : -1]]
     if (more := len(names) - MOST_NAMED) > 0:
-        return f"; there are {', '.join([*others, last])} and {more:,} more"
-    return f"; there are {', '.join(others)} and {last}" if others else f"; there is {last}"
+        shown.append(f"{more:,} more")
+    return f"; there {'is' if len(names) == 1 else 'are'} {enumerated(shown, 'and')}"
 
 
 def check_once(headers: list[Pair]) -> None:
