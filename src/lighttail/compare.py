@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any
@@ -32,7 +32,7 @@ from lighttail.running.prepare import (
     check_settings,
 )
 from lighttail.running.simulate import simulate
-from lighttail.system.progress import parts_reporter
+from lighttail.system.progress import Report, ReportPart, parts_reporter
 from lighttail.tails.growth import RuinQuestion
 from lighttail.tails.growth import growth as growth_in
 
@@ -69,7 +69,7 @@ def compare(
     device: Device = "cpu",
     executor: Executor | None = None,
     threads: int | None = None,
-    progress: bool | Callable[[str, int], None] = False,
+    progress: bool | ReportPart = False,
 ) -> Comparison:
     """Simulate every policy on the problem, each with the same seed, and compare their losses.
 
@@ -204,11 +204,11 @@ def _outcomes(
     problem: Problem,
     settings: dict[str, Any],
     course: Course,
-    report: Callable[[str, int], None] | None,
+    report: ReportPart | None,
 ) -> dict[str, Outcome]:
     late, outcomes = "" if course.straight else f", {course.short()}", {}
     for turn, (name, policy) in enumerate(policies.items()):
-        told: bool | Callable[[int, int], None] = False
+        told: bool | Report = False
         if report is not None:
             told = partial(_shift, report, name + late, turn * settings["paths"])
             told(0, settings["paths"])
@@ -230,7 +230,7 @@ def _growths(
     course: Course,
     lost: tuple[float, Lost],
     outcomes: Mapping[str, Outcome],
-    report: Callable[[str, int], None] | None,
+    report: ReportPart | None,
 ) -> dict[str, Growth | None]:
     """How the chance of losing the threshold falls as the experiment grows, for every policy."""
     horizon, found = settings["horizon"], {}
@@ -247,7 +247,7 @@ def _growths(
     return found
 
 
-def _shift(report: Callable[[str, int], None], label: str, before: int, done: int, total: int) -> None:
+def _shift(report: ReportPart, label: str, before: int, done: int, total: int) -> None:
     report(label, before + done)
 
 

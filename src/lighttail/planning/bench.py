@@ -14,13 +14,14 @@ import numpy as np
 from lighttail.course import STRAIGHT, Course
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
+from lighttail.random.streams import seed_from
 from lighttail.records import Floats
 from lighttail.running.blocks import Job, block_player
 from lighttail.running.kept import KeptPaths, PlayBlock
 from lighttail.running.pool import AHEAD, threads_of, work_on
 from lighttail.running.prepare import prepare
+from lighttail.system.progress import ReportPart
 
-Report = Callable[[str, int, int], None]
 PART = 1 << 22  # pulls that a thread plays before the next task: some ten milliseconds of work
 R = TypeVar("R")
 
@@ -65,7 +66,7 @@ class Bench:
     seed: int
     threads: int
     course: Course = STRAIGHT
-    report: Report | None = None
+    report: ReportPart | None = None
     pulls: int = 0
     expected: int = 0
     playing: float = 0.0
@@ -144,8 +145,7 @@ class Bench:
     def seed_of(self, problem: Bandit, stage: int, place: int = 0) -> int:
         """A seed that depends on the plan's seed, the stage, the place and the means alone."""
         means = np.array(problem.means).view(np.uint32).tolist()
-        entropy = np.random.SeedSequence([self.seed, stage, place, *means]).generate_state(2, np.uint64)
-        return int(entropy[0]) << 64 | int(entropy[1])
+        return seed_from(self.seed, stage, place, *means)
 
     def apart(self, number: int) -> Bench:
         """The same bench with a seed of its own, which depends on this one's and on a number."""

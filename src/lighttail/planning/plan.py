@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lighttail.delays import DelayLike
@@ -14,6 +14,7 @@ from lighttail.planning.shortest import shortest
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.running.prepare import check_seed
+from lighttail.system.progress import ReportPart
 
 
 def plan(
@@ -31,7 +32,7 @@ def plan(
     seed: int | None = None,
     effort: float = 1.0,
     threads: int | None = None,
-    progress: bool | Callable[[str, int], None] = False,
+    progress: bool | ReportPart = False,
 ) -> Plan:
     """The policy with the least mean loss among those whose chance of losing `loss` or more is small enough.
 

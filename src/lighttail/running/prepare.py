@@ -7,7 +7,6 @@ A simulation is played pull by pull, or skips ahead with the same law: docs/skip
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
 
@@ -26,7 +25,7 @@ from lighttail.running.blocks import Job, Method, Played, block_paths, block_pla
 from lighttail.running.kept import COUNTERS, Keep, KeptLaw, KeptPaths, PlayBlock, kept_as
 from lighttail.running.pool import check_executor, check_travels
 from lighttail.system.memory import free_memory, in_bytes
-from lighttail.system.progress import compiling
+from lighttail.system.progress import Report, compiling
 
 MOST_PATHS = 10**10
 MOST_COUNTED = 10**12  # paths of a law: estimates are tested up to this number
@@ -44,7 +43,6 @@ LONGEST_TRIED = 10**7  # pulls of a pilot path, which takes a second or two if s
 PILOTS = 16  # pilot paths, at most
 SQUARED = 1e-140, 1e140  # the noises whose squares, and products of such squares, are floating-point numbers
 PILOT_NUMBERS = 1 << 16  # random numbers after which no further pilot path is played
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ class Prepared:
     job: Job
     kept: KeptPaths | KeptLaw
     threads: int
-    progress: bool | Progress
+    progress: bool | Report
     play_block: PlayBlock | None = None
     precision: Precision | None = None
 
@@ -70,7 +68,7 @@ def prepare(
     seed: int | None,
     method: Method,
     keep: Keep,
-    progress: bool | Progress,
+    progress: bool | Report,
     where: tuple[Any, int | None, Device, Precision | None],
     delays: tuple[Any, Any, Any],
 ) -> Prepared:

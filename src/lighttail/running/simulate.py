@@ -16,8 +16,8 @@ from lighttail.problems import Problem
 from lighttail.running.blocks import Method, block_paths
 from lighttail.running.kept import Keep
 from lighttail.running.pool import run_blocks, run_tasks
-from lighttail.running.prepare import Prepared, Progress, prepare
-from lighttail.system.progress import compiling, reporter
+from lighttail.running.prepare import Prepared, prepare
+from lighttail.system.progress import Report, compiling, reporter
 from lighttail.system.versions import used_versions
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Arguments(TypedDict, total=False):
     paths: Required[int]
     seed: int | None
     threads: int | None
-    progress: bool | Progress
+    progress: bool | Report
     method: Method
     executor: Executor | None
     device: Device
@@ -59,7 +59,7 @@ def simulate(
     paths: int,
     seed: int | None = None,
     threads: int | None = None,
-    progress: bool | Progress = False,
+    progress: bool | Report = False,
     method: Method = "auto",
     executor: Executor | None = None,
     keep: Keep = "paths",
@@ -125,7 +125,7 @@ def simulate(
     return kept.outcome(settings | job.course.said())
 
 
-def _on_gpu(ready: Prepared, report: Progress) -> dict[str, str]:
+def _on_gpu(ready: Prepared, report: Report) -> dict[str, str]:
     """Play on a GPU, some million paths per launch; returns the entries about the GPU in the settings."""
     job, precision = ready.job, ready.precision
     assert precision is not None  # it was prepared for a GPU

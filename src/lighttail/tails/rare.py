@@ -30,8 +30,9 @@ from lighttail.policies import Policy
 from lighttail.problems import MOST_SUM, Problem
 from lighttail.rehearsal import try_out
 from lighttail.running.blocks import compiled_in_sentences
-from lighttail.running.prepare import Progress, check_settings, fitting_paths, work_of
+from lighttail.running.prepare import check_settings, fitting_paths, work_of
 from lighttail.running.simulate import simulate
+from lighttail.system.progress import Report
 from lighttail.tails.exact import LEAST
 from lighttail.tails.known import ERROR, certain_chance, exact_way, known_limit
 from lighttail.tails.splitting import split
@@ -59,7 +60,7 @@ def tail_probability(
     method: TailMethod = "auto",
     most_pulls: int = MOST_PULLS,
     threads: int | None = None,
-    progress: bool | Progress = False,
+    progress: bool | Report = False,
     delay: DelayLike = None,
     batch: int | None = None,
 ) -> TailEstimate:

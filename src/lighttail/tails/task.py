@@ -18,7 +18,7 @@ from lighttail.outcomes.losing import Lost
 from lighttail.outcomes.outcome import rounding
 from lighttail.policies import Policy
 from lighttail.records import Floats
-from lighttail.running.prepare import Progress
+from lighttail.system.progress import Report
 from lighttail.tails.groups import LOST
 
 PLAIN = Argument("method", ("plain",))  # counts simulated paths, whatever the task
@@ -90,7 +90,7 @@ class Effort:
     seed: int
     most_pulls: int
     threads: int
-    progress: bool | Progress
+    progress: bool | Report
 
     @property
     def z(self) -> float:
