@@ -216,7 +216,7 @@ class Family:
         none so low that the gap does not fit below."""
         bottom, best = float(low[high.argmax()]), float(high.max())
         tops = {best, 0.5 * (bottom + best)}
-        if self.members[0].noise.outcomes == (0.0, 1.0):
+        if self.members[0].noise.is_coin:
             tops.add(0.5 + 0.5 * gap)
         least = min(best, max(bottom, float(low.min()) + gap))
         return {min(best, max(least, top)) for top in tops}

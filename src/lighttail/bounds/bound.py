@@ -15,7 +15,7 @@ from lighttail.policies import Policy
 from lighttail.problems import MOST_PULLS, Bandit, Problem, has_arms
 
 Chance = Callable[[float], float]  # an upper bound on P(regret >= x) as a function of x, which never rises
-TINY = sys.float_info.min  # the smallest bound that is returned: no bound above 0 is rounded to 0
+TINY = sys.float_info.min  # the smallest chance and the smallest bound that is given, if it is not 0
 # The regret is split into noise and pseudo regret at multiples of STEP standard deviations, up to FARTHEST
 # steps.
 STEP, FARTHEST = 1.0 / 32.0, 40 * 32

@@ -162,7 +162,7 @@ def problem_from(
         left_out("without data", arm_column=arm_column, reward_column=reward_column)
         law = parse_noise(ARMS["noise"] if noise is None else noise, sigma, HERE)
         text = ARMS["means"] if means is None else means
-        if law.outcomes == (0.0, 1.0):  # rates of rewards of 0 and 1 may be written as 3%
+        if law.is_coin:  # rates of rewards of 0 and 1 may be written as 3%
             return Bandit([parse_share("means", part) for part in text.split(",")], law)
         try:
             return Bandit(parse_numbers("means", text), law)

@@ -89,6 +89,11 @@ class Noise(ABC):
         """Whether the class states that the noise is sub-Gaussian."""
         return self.sub_gaussian is not None and self.sub_gaussian is not False
 
+    @property
+    def is_coin(self) -> bool:
+        """Whether every reward is 0 or 1."""
+        return self.outcomes == (0.0, 1.0)
+
     def span(self, means: tuple[float, ...]) -> tuple[float, float] | None:
         """The smallest and the largest reward that an arm can give; None if the class does not state them."""
         return None

@@ -123,7 +123,7 @@ class Plan:
     @property
     def unit(self) -> str:
         """What is lost."""
-        coins = all(member.noise.outcomes == (0.0, 1.0) for member in self.family.members)
+        coins = all(member.noise.is_coin for member in self.family.members)
         return " conversions" if coins else ""
 
     def sentence(self) -> str:

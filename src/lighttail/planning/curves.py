@@ -127,7 +127,7 @@ def shipped_curves(family: Family, horizon: int) -> list[Curve]:
         Curve("SE + Standard", tuned(SuccessiveElimination(Standard(1.0)), sigma), grid(0.2, 3.2)),
         Curve("TS", lambda scale: ThompsonSampling(rounded(scale * sigma), middle, width), grid(0.25, 4.0)),
     ]
-    if all(member.noise.outcomes == (0.0, 1.0) for member in family.members):
+    if all(member.noise.is_coin for member in family.members):
         curves.append(Curve("BetaTS", lambda _: BetaThompson(), dear=4))
         curves.append(Curve("KL-UCB", lambda c: KlUcb(rounded(c)), (0.125, 0.5), "c", 0.01, 4.0, 8))
     most = horizon // family.arms

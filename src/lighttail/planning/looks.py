@@ -18,10 +18,10 @@ import numpy as np
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.bench import Play, members_of
 from lighttail.planning.curves import Candidate, OfCandidate
-from lighttail.planning.question import EXACT_ERROR, EXACT_SCAN, LEVEL, NO_CHANCE, Question, Score
+from lighttail.planning.question import EXACT_SCAN, LEVEL, NO_CHANCE, Question, Score
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.tails.known import why_no_exact
+from lighttail.tails.known import EXACT_ERROR, why_no_exact
 from lighttail.tails.luck import draws_for_itself
 from lighttail.tails.rare import tail_probability
 from lighttail.tails.task import Task

@@ -17,14 +17,13 @@ from lighttail.planning.curves import OfCandidate
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.records import Floats
-from lighttail.tails.known import exact_at
+from lighttail.tails.known import EXACT_ERROR, exact_at
 from lighttail.tails.task import Task
 
 LEVEL = 0.95
 SUSPECTS = 3  # problems in which a choice is confirmed
 HIGH = 0.96  # the quantile by which tails are compared while few paths were played
 EXACT_SCAN = 0.3  # seconds for an exact chance in a scan
-EXACT_ERROR = 1e-5  # relative error of an exact chance
 ROUNDING = 1e-12  # relative, of a gap
 NO_CHANCE = Estimate(math.nan, 0.0, 1.0, LEVEL)
 

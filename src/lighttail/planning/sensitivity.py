@@ -45,7 +45,7 @@ def louder(problem: Bandit, factor: float) -> Bandit | None:
     """The same means with a noise that is `factor` times as large; None if the noise has no size.
 
     The noise of rewards of 0 or 1 follows from their rates: all rates are multiplied instead."""
-    if problem.noise.outcomes == (0.0, 1.0):
+    if problem.noise.is_coin:
         return Bandit([min(1.0, factor * mean) for mean in problem.means], problem.noise, problem.labels)
     noise: Any = problem.noise
     named = [f.name for f in fields(noise) if f.name in SPREADS] if is_dataclass(noise) else []
@@ -61,7 +61,7 @@ def wider(problem: Bandit, factor: float) -> Bandit | None:
     if not problem.noise.moves:
         return None
     best = max(problem.means)
-    least = 0.0 if problem.noise.outcomes == (0.0, 1.0) else -np.inf
+    least = 0.0 if problem.noise.is_coin else -np.inf
     means = [max(least, best - factor * gap) for gap in problem.gaps]
     return Bandit(means, problem.noise, problem.labels)
 
@@ -77,7 +77,7 @@ def _misjudged(
         changed = [change(problem, factor) for problem in changed]
         if any(problem is None for problem in changed):
             return None
-        what = "the rates" if what == "the noise" and worst.noise.outcomes == (0.0, 1.0) else what
+        what = "the rates" if what == "the noise" and worst.noise.is_coin else what
     *members, worst = changed
     paths = PATHS if question.everywhere else HITS
     plays = members_of(policy, members, max(2, paths // len(members)), STAGE)

@@ -220,7 +220,7 @@ def rewards_of(plan: Plan) -> dict[str, float]:
     """The setting `rewards`: 0 and 1, the sigma of the noise, or the limits of observed rewards. Empty for
     noise that is not sub-Gaussian, of which the service knows nothing."""
     members = [member for member in plan.family.members if not member.noise.certain]
-    if members and all(member.noise.outcomes == (0.0, 1.0) for member in members):
+    if members and all(member.noise.is_coin for member in members):
         return dict(COINS)
     if not members:
         return {}

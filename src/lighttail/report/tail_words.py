@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import sys
 
 from lighttail.bounds import Bound
+from lighttail.bounds.bound import TINY
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import precise
 from lighttail.outcomes.losing import event
@@ -19,8 +19,7 @@ from lighttail.tails.task import TailEstimate
 COLUMNS = ("method", "chance", "95 % interval", "paths", "pulls")
 COMPARED = "The simulated paths of the table are there to compare."
 NOTHING = "exceeds 1, so it tells us nothing"
-LEAST = sys.float_info.min  # a smaller chance is given as this number
-BELOW = f"below {LEAST:.1e}"
+BELOW = f"below {TINY:.1e}"
 MANY_ARMS = 6  # a line names the means of at most this number of arms
 
 
@@ -130,7 +129,7 @@ def _certain(curve: TailCurve, point: TailPoint, loss: str) -> str:
 
 def _estimated(estimate: TailEstimate, loss: str) -> str:
     if _unseen(estimate):
-        more = ", less than a float can hold" if estimate.high <= LEAST else ""
+        more = ", less than a float can hold" if estimate.high <= TINY else ""
         return f"The chance of {loss} is {_unseen(estimate)}{more}"
     if estimate.method == "exact":
         return f"The chance of {loss} is exactly {precise(estimate.value)}"
@@ -143,9 +142,9 @@ def _estimated(estimate: TailEstimate, loss: str) -> str:
 
 def _unseen(estimate: TailEstimate) -> str:
     """The limit below which a chance lies that no float or no exact law can hold; otherwise empty."""
-    if 0.0 < estimate.high <= LEAST:
+    if 0.0 < estimate.high <= TINY:
         return BELOW
-    tiny = estimate.method == "exact" and estimate.low < estimate.value <= LEAST
+    tiny = estimate.method == "exact" and estimate.low < estimate.value <= TINY
     return f"below {estimate.high:.0e}" if tiny else ""
 
 
@@ -157,7 +156,7 @@ def _guaranteed(known: KnownBounds) -> str:
     if best.vacuous:
         return "no useful guarantee is available for this problem"
     # A proof gives no 0: a smaller bound is rounded.
-    most = f"a chance {BELOW}" if best.value <= LEAST else f"at most {precise(best.value)}"
+    most = f"a chance {BELOW}" if best.value <= TINY else f"at most {precise(best.value)}"
     words = f"{source} guarantees {most}"
     if known.certificate is None:
         words += f" (no certificate is known: {known.why_no_certificate})"
@@ -174,12 +173,12 @@ def _at_most(bound: Bound | None) -> str:
 
 
 def _with_limits(estimate: Estimate) -> tuple[str, str]:
-    if 0.0 < estimate.high <= LEAST:
+    if 0.0 < estimate.high <= TINY:
         return BELOW, ""
-    low = estimate.low if estimate.low > LEAST else 0.0
+    low = estimate.low if estimate.low > TINY else 0.0
     limits = f"[{_digits(low)}, {_digits(estimate.high)}]"
     return _digits(estimate.value), limits
 
 
 def _digits(value: float) -> str:
-    return BELOW if 0.0 < value <= LEAST else f"{value:.4g}"
+    return BELOW if 0.0 < value <= TINY else f"{value:.4g}"

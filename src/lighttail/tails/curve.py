@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from lighttail.bounds.bound import most_regret
+from lighttail.bounds.bound import TINY, most_regret
 from lighttail.checks import refuse
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
@@ -241,7 +240,7 @@ def _add_between(
         regrets = [] if last is None else _regrets_between(sample, last, estimates)
         for done, x in enumerate(regrets, start=asked + 1):
             found = estimate(x, done)
-            if found.high <= sys.float_info.min:
+            if found.high <= TINY:
                 last = 0.5 * (x + max((y for y in estimates if y < x), default=x))
                 break
             estimates[x] = found

@@ -20,7 +20,6 @@ MOST_MEANS = 5  # different means, unless their gaps have a common unit
 FARTHEST = 45.0  # standard deviations; no mean reward is this far from its expectation
 SHARP = 1e7  # a range of radii, in units of the noise, beyond which rounding shows in the law
 LOST = 1e12  # means and radii, in units of the noise, beyond which rounding hides the noise
-COINS = (0.0, 1.0)  # the values of Bernoulli rewards
 ROUNDED = 1e-12  # relative; indices that are closer may be equal in a simulation
 
 
@@ -116,7 +115,7 @@ def has_law(policy: Any) -> bool:
 
 def groups_of(policy: Any, problem: Any, horizon: int, sizes_only: bool = False) -> Groups:
     """The groups of a problem. Raises BadInput if the problem or the policy has no exact law."""
-    if not has_arms(problem) or (problem.noise.normal is None and problem.noise.outcomes != COINS):
+    if not has_arms(problem) or (problem.noise.normal is None and not problem.noise.is_coin):
         raise refuse("problem", problem, "a Bandit with Gaussian noise or Bernoulli rewards")
     if not has_law(policy):
         raise refuse("policy", policy, "UCB with a bonus that does not change with time")

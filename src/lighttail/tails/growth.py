@@ -20,7 +20,7 @@ from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Problem
 from lighttail.running.prepare import work_of
-from lighttail.tails.known import ERROR, exact_at
+from lighttail.tails.known import EXACT_ERROR, exact_at
 from lighttail.tails.rare import tail_probability
 from lighttail.tails.task import Task
 
@@ -102,7 +102,7 @@ def _exact(question: RuinQuestion, horizon: int) -> Chance | None:
     value = exact_at(question.task_at(horizon), SECONDS) if question.simple else None
     if value is None:
         return None
-    return Estimate(value, value * (1.0 - ERROR), min(1.0, value * (1.0 + ERROR)), LEVEL), "exact"
+    return Estimate(value, value * (1.0 - EXACT_ERROR), min(1.0, value * (1.0 + EXACT_ERROR)), LEVEL), "exact"
 
 
 def _counted(question: RuinQuestion, horizon: int, paths: int, known: dict[int, Outcome]) -> Chance:

@@ -28,7 +28,7 @@ from lighttail.tails.task import Task
 from lighttail.tails.turns import sure_in_turns, turns_seconds, turns_tail
 
 UCB_ALONE = "an exact law is known only for UCB with a bonus that does not change with time"
-ERROR = 1e-5  # relative error of an exact law that is integrated
+EXACT_ERROR = 1e-5  # relative error of an exact law that is integrated
 
 
 def certain_chance(task: Task) -> float | None:

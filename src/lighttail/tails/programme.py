@@ -20,7 +20,6 @@ from lighttail.members import shipped
 from lighttail.policies import Policy
 from lighttail.problems import Bandit, has_arms
 from lighttail.records import Floats, Ints
-from lighttail.tails.groups import COINS
 from lighttail.tails.phases import Phases, phases_cost
 
 ROUNDED = 1e-12  # many times the share of a sum of gaps that rounding may take
@@ -158,7 +157,7 @@ class Programme(NamedTuple):
 
 def programme_seconds(policy: Any, problem: Any, horizon: int, kind: str) -> float | BadInput:
     """About how many seconds the exact programme takes, from its sizes, or the refusal if there is none."""
-    if not has_arms(problem) or problem.noise.outcomes != COINS:
+    if not has_arms(problem) or not problem.noise.is_coin:
         only = "an exact programme exists only for a Bandit with Bernoulli rewards"
         return BadInput(only, field="problem", value=problem)
     programme = programme_of(policy)

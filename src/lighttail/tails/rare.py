@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
+from lighttail.bounds.bound import TINY
 from lighttail.checks import (
     Argument,
     BadInput,
@@ -34,7 +34,7 @@ from lighttail.running.prepare import check_settings, fitting_paths, work_of
 from lighttail.running.simulate import simulate
 from lighttail.system.progress import Report
 from lighttail.tails.exact import LEAST
-from lighttail.tails.known import ERROR, certain_chance, exact_way, known_limit
+from lighttail.tails.known import EXACT_ERROR, certain_chance, exact_way, known_limit
 from lighttail.tails.splitting import split
 from lighttail.tails.task import PLAIN, Diagnostics, Effort, TailEstimate, Task, without_paths
 from lighttail.tails.weighted import FIRST, MOST_WEIGHTS, importance, most_paths
@@ -169,8 +169,8 @@ def _estimate_of_exact(answer: Callable[[], float], task: Task, effort: Effort) 
     chance = answer()
     counted = task.problem.noise.outcomes is not None and task.policy.turns is None
     if chance == 0.0 and not counted:  # possible, but too rare to compute
-        return replace(without_paths(sys.float_info.min, effort.level, "exact"), low=0.0, high=LEAST)
-    return without_paths(chance, effort.level, "exact", ERROR)
+        return replace(without_paths(TINY, effort.level, "exact"), low=0.0, high=LEAST)
+    return without_paths(chance, effort.level, "exact", EXACT_ERROR)
 
 
 def _weighted(task: Task, effort: Effort) -> TailEstimate:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from lighttail.members import shipped
 from lighttail.problems import Bandit
 from lighttail.records import Floats
-from lighttail.tails.groups import COINS, LOST
+from lighttail.tails.groups import LOST
 from lighttail.tails.task import Task
 
 FARTHEST, STEP = 40.0, 1.0 / 16.0  # of the integral, in standard deviations: the trapezoidal rule is exact
@@ -37,7 +37,7 @@ def turns_seconds(task: Task) -> float:
     if turns * problem.arms >= task.horizon:  # the end comes first
         return 1e-6
     points = 2.0 * FARTHEST / STEP
-    if problem.noise.outcomes == COINS:
+    if problem.noise.is_coin:
         points = (turns + 1.0) * _ties(problem.arms) * problem.arms
     elif not problem.noise.normal or np.abs(task.means).max() > LOST * problem.noise.normal:
         return math.inf
@@ -86,7 +86,7 @@ def _reached(task: Task) -> npt.NDArray[np.bool_]:
 
 def committed_to(problem: Bandit, m: int) -> Floats:
     """The chance of each arm to have the largest sum of m rewards, where equal sums share the chance."""
-    if problem.noise.outcomes == COINS:
+    if problem.noise.is_coin:
         return _most_heads(np.array(problem.means), m)
     assert problem.noise.normal is not None
     # Gaps in place of means, which differ by a constant: large means would hide small differences.

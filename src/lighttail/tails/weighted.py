@@ -6,13 +6,13 @@ The opinion of a plan is its estimate from its own paths alone.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from lighttail.bounds.bound import TINY
 from lighttail.outcomes import estimates as statistics
 from lighttail.records import Floats
 from lighttail.system.progress import compiling, noted
@@ -278,12 +278,12 @@ def _estimate(
         weight_bound=math.exp(tilting.log_bound),
         relative_error=error,
         sure_low=sure[0],
-        sure_high=max(sys.float_info.min, sure[1]),
+        sure_high=max(TINY, sure[1]),
         opinions=tuple(math.exp(log) for log, _ in heard),
         doubt=doubt,
     )
     # A chance too small for a float is given as the smallest float, not as 0.
-    least = sys.float_info.min if hits else 0.0
+    least = TINY if hits else 0.0
     value = min(1.0, max(least, mean * scale))
     low, high = guess.low * scale, max(least, min(1.0, guess.high * scale))
     if doubt:
