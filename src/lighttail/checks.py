@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
+from urllib.parse import SplitResult, urlsplit
 
 import numpy as np
 import numpy.typing as npt
@@ -374,6 +375,19 @@ def file_path(field: str, value: Any, allowed: str = "the path of a file") -> Pa
     except Exception:  # from the path class of another library
         pass
     raise refuse(field, value, allowed)
+
+
+def web_address(value: Any) -> SplitResult | None:
+    """The parts of an address of http or https without a user; None if `value` is no such address."""
+    if not isinstance(value, str) or not value.isascii() or any(sign <= " " for sign in value):
+        return None
+    try:
+        parts = urlsplit(value)
+        host, _ = parts.hostname, parts.port  # reading a wrong port fails
+    except ValueError:
+        return None
+    fits = parts.scheme in ("http", "https") and host and not (parts.username or parts.password)
+    return parts if fits else None
 
 
 def accept(settings: object, **checks: Callable[[str, Any], Any]) -> None:

@@ -132,11 +132,7 @@ class RemoteExperiment:
         actions, labels: what a linear policy may choose from.
         """
         wish = ask_for(count, key, unit, actions, labels, about)
-        body: dict[str, Any] = {"key": wish.key or secrets.token_hex(16), "count": wish.times, **wish.offer}
-        if wish.unit is not None:
-            body["unit"] = wish.unit
-        if wish.about:
-            body["about"] = wish.about
+        body = {"key": wish.key or secrets.token_hex(16), "count": wish.times, **wish.fields()}
         trials = [served_of(one) for one in self._post("ask", plain_of(body))["trials"]]
         return trials[0] if count is None else trials
 

@@ -11,16 +11,15 @@ import time
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from queue import Empty, LifoQueue
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
-from lighttail.checks import Written, positive, refuse
+from lighttail.checks import Written, positive, refuse, web_address
 from lighttail.live.errors import Refused
+from lighttail.live.journal import encode
 
 NOT_NOW = (502, 503, 504)
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds; each pause is twice the one before
 LEAST_TRY = 0.25  # seconds for a try, also if less of the patience is left: a shorter one finds nothing out
 MOST_IDLE = 64  # connections that are kept
-encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 sleep, clock = time.sleep, time.monotonic
 
 
@@ -161,18 +160,10 @@ def parts_of(url: Any) -> tuple[bool, str, int | None, str]:
     >>> parts_of("http://127.0.0.1:8710"), parts_of("https://example.org/bandits/")
     ((False, '127.0.0.1', 8710, ''), (True, 'example.org', None, '/bandits'))
     """
-    fit = "an address such as http://127.0.0.1:8710"
-    if not isinstance(url, str) or not url.isascii() or any(sign <= " " for sign in url):
-        raise refuse("url", url, fit)
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        raise refuse("url", url, fit) from None
-    plain = not (parts.query or parts.fragment or parts.username or parts.password)
-    if parts.scheme not in ("http", "https") or not host or not plain:
-        raise refuse("url", url, fit)
-    return parts.scheme == "https", host, port, parts.path.rstrip("/")
+    parts = web_address(url)
+    if parts is None or parts.query or parts.fragment:
+        raise refuse("url", url, "an address such as http://127.0.0.1:8710")
+    return parts.scheme == "https", str(parts.hostname), parts.port, parts.path.rstrip("/")
 
 
 def checked_key(key: Any) -> str:

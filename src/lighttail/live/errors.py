@@ -35,8 +35,8 @@ def status_of(error: BadInput) -> int:
     return getattr(error, "status", WRONG)
 
 
-def unknown(field: str, value: Any, allowed: str) -> Refused:
-    """There is no such thing."""
+def unknown(value: Any, field: str = "name", allowed: str = "the name of an experiment") -> Refused:
+    """There is no such thing; unless it is named, no such experiment."""
     return Refused(field=field, value=value, allowed=allowed, status=UNKNOWN)
 
 

@@ -18,7 +18,7 @@ from lighttail.live.errors import CONFLICT, Refused, unknown
 Event = dict[str, Any]
 NO_DIGEST = b"\0" * 16  # the digest before the first event
 BINDING = ("policy", "floor")  # the asks that decide the arm of a unit
-_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode  # ASCII: also halves of characters
 _quoted = json.encoder.encode_basestring_ascii
 PLAIN_ASK = ("seq", "time", "kind", "id", "arm", "by")  # the fields of most asks, often with a key
 KEYED_ASK = (*PLAIN_ASK, "key")
@@ -69,7 +69,7 @@ def line_of(event: Event) -> str:
     if names in (PLAIN_ASK, KEYED_ASK):
         fields = (event["id"], event["arm"], event["by"], event.get("key"))
         return ask_line(event["seq"], repr(event["time"]), *fields)
-    return _encode(event)
+    return encode(event)
 
 
 def reward_line(seq: int, time: str, kind: str, id: int | str, reward: float) -> str:
@@ -275,7 +275,7 @@ class TableReader(Reader):
         query = f"SELECT seq, digest FROM {self.prefix}experiments WHERE name = ?"
         for seq, digest in self._read(query, name):
             return seq, digest
-        raise unknown("name", name, "the name of an experiment")
+        raise unknown(name)
 
     def _rows(self, which: str, *values: Any) -> list[Row]:
         """The events `e` of an experiment that fulfil a condition. values: its name first."""

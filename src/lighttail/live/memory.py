@@ -79,7 +79,7 @@ class MemoryJournal(Journal):
     def _of(self, name: str) -> _Pages:
         with self._lock:
             if name not in self._pages:
-                raise unknown("name", name, "the name of an experiment")
+                raise unknown(name)
             return self._pages[name]
 
     @contextmanager

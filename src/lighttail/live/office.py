@@ -136,7 +136,7 @@ class Office:
         """The desk of an experiment. Raises Refused (404) if there is none."""
         check_known(name)
         if name not in self._desks and name not in self.journal.names():  # no lock while a database is asked
-            raise unknown("name", name, "the name of an experiment")
+            raise unknown(name)
         with self._lock:
             if self._closed:
                 raise unavailable("the server is closing; send the request again later", "server")
@@ -173,7 +173,7 @@ def check_known(name: Any) -> None:
     """Raise Refused (404) if no experiment can have this name, before a database is asked, which may not even
     be able to read it."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise unknown("name", name, "the name of an experiment")
+        raise unknown(name)
 
 
 def check_name(name: Any) -> str:

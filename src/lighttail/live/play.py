@@ -113,13 +113,7 @@ class Round:
         if self._freely and ask.times == 1 and ask.unit is None and not ask.offer and not ask.about:
             return self._ask_policy(ask.key)
         self._check_ask(ask)
-        more: Event = {} if ask.key is None else {"key": ask.key}
-        if ask.unit is not None:
-            more["unit"] = ask.unit
-        if ask.about:
-            more["about"] = ask.about
-        if ask.offer:
-            more |= ask.offer
+        more: Event = ({} if ask.key is None else {"key": ask.key}) | ask.fields()
         made = [self._pull(ask, more) for _ in range(ask.times)]
         if ask.key is not None:
             self.keys[ask.key] = [row.body for row in self.rows[-len(made) :]]
@@ -210,7 +204,7 @@ class Round:
         for id, written, reward in tell.rewards:
             if id is None or id > self.book.last:
                 so_far = f"1 to {self.book.last}" if self.book.last else "no trial was asked yet"
-                raise unknown("id", written, f"the id of a trial that was asked ({so_far})")
+                raise unknown(written, "id", f"the id of a trial that was asked ({so_far})")
             if id in given:
                 if given[id] != reward:
                     allowed = f"{given[id]!r}, as before in the same list for trial {id}"

@@ -272,7 +272,7 @@ class PostgresJournal(PostgresReader, Journal):
             queries.append((HINTED, {"name": name, "after": hint.after, "keys": list(hint.keys)}))
         with self._mapped(), self._link(*queries) as (link, found, *hinted):
             if not found:
-                raise unknown("name", name, "the name of an experiment")
+                raise unknown(name)
             turn = _PostgresTurn(link, found[0], hint, *hinted)
             yield turn
             with self._together(link):  # the lock is held for one answer less

@@ -50,6 +50,13 @@ class Ask(NamedTuple):
     offer: dict[str, Any]
     about: dict[str, Any]
 
+    def fields(self) -> dict[str, Any]:
+        """What an event and the body of a request say of the wish besides its key."""
+        said: dict[str, Any] = {} if self.unit is None else {"unit": self.unit}
+        if self.about:
+            said["about"] = self.about
+        return said | self.offer
+
 
 class Tell(NamedTuple):
     """Rewards by trial; the id is None if no trial can have it."""

@@ -267,7 +267,7 @@ class SqliteJournal(SqliteReader, Journal):
         query = "SELECT number, seq, digest FROM experiments WHERE name = ?"
         found = self._link.execute(query, (name,)).fetchone()
         if found is None:
-            raise unknown("name", name, "the name of an experiment")
+            raise unknown(name)
         return _SqliteTurn(self._link, *found)
 
     def finder(self, name: str) -> Finder:

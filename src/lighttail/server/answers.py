@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
 
 from lighttail.checks import BadInput
 from lighttail.live.errors import UNAVAILABLE, status_of
+from lighttail.live.journal import encode
 
 Send = Callable[[Any], Awaitable[None]]
 Pair = tuple[bytes, bytes]
-encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode  # ASCII: also halves of characters
 JSON = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")  # no proxy and no browser keeps what needs a key
 NO_SNIFFING = (b"x-content-type-options", b"nosniff")

@@ -196,4 +196,4 @@ async def refused(request: Request, error: Exception) -> NoReturn:
         methods = {one for route in routes if route.path_regex.match(path) for one in route.methods or ()}
         allowed = ", ".join(sorted(methods))
         raise Refused(field="method", value=request.method, allowed=allowed, status=NO_METHOD)
-    raise unknown("path", path, "one of the routes that /docs lists")
+    raise unknown(path, "path", "one of the routes that /docs lists")

@@ -17,11 +17,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from queue import Full, Queue
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.concurrency import run_in_threadpool
 
-from lighttail.checks import BadInput, refuse, shown
+from lighttail.checks import BadInput, refuse, shown, web_address
 from lighttail.live import Office
 from lighttail.live.alarms import MEANS, Found
 from lighttail.live.awaiting import AsyncDesk
@@ -221,17 +220,11 @@ def address_of(url: Any) -> tuple[bool, str, int | None, str]:
     (True, 'hooks.example.org', None, '/lighttail?team=4')
     """
     fit = "an address such as https://hooks.example.org/lighttail, without a user and a password"
-    try:
-        if not isinstance(url, str) or not url.isascii() or any(sign <= " " for sign in url):
-            raise ValueError
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-        if parts.scheme not in ("http", "https") or not host or parts.username or parts.password:
-            raise ValueError
-    except ValueError:
-        raise refuse("webhook", None, fit, found=f"is {_beginning(url)}") from None
+    parts = web_address(url)
+    if parts is None:
+        raise refuse("webhook", None, fit, found=f"is {_beginning(url)}")
     query = f"?{parts.query}" if parts.query else ""
-    return parts.scheme == "https", host, port, (parts.path or "/") + query
+    return parts.scheme == "https", str(parts.hostname), parts.port, (parts.path or "/") + query
 
 
 def _beginning(url: Any) -> str:
