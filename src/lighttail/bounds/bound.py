@@ -81,7 +81,7 @@ def check_question(
     if not isinstance(policy, Policy):
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
     if policy.linear:
-        raise refuse("policy", policy, "for arms, such as UCB(LightTailed(kappa=0.2)), with a Bandit")
+        raise refuse("policy", policy, Bandit.policies)
     if not has_arms(problem):
         raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
     pulls = whole("horizon", horizon, max(3, problem.arms), most=MOST_PULLS)

@@ -14,7 +14,7 @@ from lighttail.outcomes.format import amount
 from lighttail.outcomes.format import chance as in_percent
 from lighttail.planning import Plan
 from lighttail.planning.answer import Option, Point
-from lighttail.report.figures import LIGHT, OTHER, SETTINGS, draw_bars, panels_of
+from lighttail.report.figures import LIGHT, OTHER, draw_bars, panels_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,32 +47,29 @@ def frontier_figure(plan: Plan) -> Figure:
     The search's own numbers are drawn as small marks. Large marks are the policies of the table, whose
     numbers come from fresh random numbers.
     """
-    import matplotlib
-
     from lighttail.report.picture import Picture
 
-    with matplotlib.rc_context(SETTINGS):
-        figure = Picture(figsize=(10, 6.2), layout="constrained")
-        axes = figure.add_subplot()
-        scale = _scale(plan)
-        right = _right_edge(plan)
-        ends = []
-        for name, points, colour in coloured_curves(plan):
-            _draw_curve(axes, plan, points, colour, scale)
-            ends.append((name, colour, *_label_point(plan, points, scale, right)))
-        _draw_options(axes, plan, scale)
-        if not plan.asked_for_loss:
-            axes.set_yscale("log")
-            axes.yaxis.set_major_formatter(lambda value, place: in_percent(value))
-            _draw_limit(axes, plan)
-        axes.set_ylim(scale.floor, scale.top)
-        axes.set_xlim(0.0, 1.02 * right)
-        _write_labels(axes, ends)
-        axes.set_xlabel(f"mean loss{plan.unit and f' in{plan.unit}'} (average over the family)")
-        axes.set_ylabel(scale.name)
-        axes.grid(axis="y", color="0.92", linewidth=0.8)
-        if axes.get_legend_handles_labels()[1]:
-            figure.legend(loc="outside lower left", frameon=False, fontsize=9, ncols=3)
+    figure = Picture(figsize=(10, 6.2), layout="constrained")
+    axes = figure.add_subplot()
+    scale = _scale(plan)
+    right = _right_edge(plan)
+    ends = []
+    for name, points, colour in coloured_curves(plan):
+        _draw_curve(axes, plan, points, colour, scale)
+        ends.append((name, colour, *_label_point(plan, points, scale, right)))
+    _draw_options(axes, plan, scale)
+    if not plan.asked_for_loss:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, place: in_percent(value))
+        _draw_limit(axes, plan)
+    axes.set_ylim(scale.floor, scale.top)
+    axes.set_xlim(0.0, 1.02 * right)
+    _write_labels(axes, ends)
+    axes.set_xlabel(f"mean loss{plan.unit and f' in{plan.unit}'} (average over the family)")
+    axes.set_ylabel(scale.name)
+    axes.grid(axis="y", color="0.92", linewidth=0.8)
+    if axes.get_legend_handles_labels()[1]:
+        figure.legend(loc="outside lower left", frameon=False, fontsize=9, ncols=3)
     return figure
 
 
@@ -263,26 +260,23 @@ def spread(heights: Sequence[float], least: float) -> list[float]:
 
 def losses_figure(plan: Plan) -> Figure:
     """How much the policies of the table lose, over the family: a histogram each, with the same axes."""
-    import matplotlib
-
-    with matplotlib.rc_context(SETTINGS):
-        options = plan.options()
-        figure, panels = panels_of(len(options), 3.4, 2.7)
-        highest = max(float(one.losses.max()) for one in options.values())
-        edges = np.linspace(0.0, 1.05 * max(highest, min(plan.loss, 2.0 * highest)), BINS + 1)
-        least = min(0.5 / one.losses.size for one in options.values())
-        for axes, (part, one) in zip(panels, options.items(), strict=True):
-            colour = LIGHT[0] if one.policy.light_tailed else OTHER[0]
-            draw_bars(axes, one.losses, edges, colour, one.policy.light_tailed)
-            axes.set_yscale("log")
-            axes.set_ylim(least, 1.5)
-            axes.minorticks_off()
-            axes.axvline(plan.loss, color=LIMIT, linewidth=1.2, linestyle=(0, (6, 3)))
-            mark: Any = {"marker": "v", "color": "black", "markersize": 6}
-            axes.plot(one.mean_loss.value, 0.95, transform=axes.get_xaxis_transform(), **mark)
-            axes.set_title(f"{part}\n{fill(one.label, WIDEST)}\n{_seen(plan, one)}", fontsize=9)
-        figure.supxlabel(f"loss after {plan.horizon:,} pulls{plan.unit and f', in{plan.unit}'}", fontsize=10)
-        figure.supylabel("share of runs (log scale)", fontsize=10)
+    options = plan.options()
+    figure, panels = panels_of(len(options), 3.4, 2.7)
+    highest = max(float(one.losses.max()) for one in options.values())
+    edges = np.linspace(0.0, 1.05 * max(highest, min(plan.loss, 2.0 * highest)), BINS + 1)
+    least = min(0.5 / one.losses.size for one in options.values())
+    for axes, (part, one) in zip(panels, options.items(), strict=True):
+        colour = LIGHT[0] if one.policy.light_tailed else OTHER[0]
+        draw_bars(axes, one.losses, edges, colour, one.policy.light_tailed)
+        axes.set_yscale("log")
+        axes.set_ylim(least, 1.5)
+        axes.minorticks_off()
+        axes.axvline(plan.loss, color=LIMIT, linewidth=1.2, linestyle=(0, (6, 3)))
+        mark: Any = {"marker": "v", "color": "black", "markersize": 6}
+        axes.plot(one.mean_loss.value, 0.95, transform=axes.get_xaxis_transform(), **mark)
+        axes.set_title(f"{part}\n{fill(one.label, WIDEST)}\n{_seen(plan, one)}", fontsize=9)
+    figure.supxlabel(f"loss after {plan.horizon:,} pulls{plan.unit and f', in{plan.unit}'}", fontsize=10)
+    figure.supylabel("share of runs (log scale)", fontsize=10)
     return figure
 
 

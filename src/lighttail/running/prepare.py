@@ -94,7 +94,7 @@ def prepare(
     if device == "cuda":  # a path has a stream of its own there
         job = Job(policy, problem, horizon, paths, seed, "step", 1, keep, course)
         return Prepared(job, kept, use, progress, None, precision_for(precision, problem, horizon, course))
-    with compiling(str(policy), progress is not False):
+    with compiling(str(policy), progress):
         played = choose_method(policy, problem, horizon, method)
         check_long(problem, horizon, played)
         per_block = block_paths(horizon, played, problem.dear)

@@ -130,7 +130,7 @@ def _on_gpu(ready: Prepared, report: Report) -> dict[str, str]:
     job, precision = ready.job, ready.precision
     assert precision is not None  # it was prepared for a GPU
     problem: Any = job.problem
-    with compiling(str(job.policy), ready.progress is not False):
+    with compiling(str(job.policy), ready.progress):
         for _ in launches(job.policy, problem, job.horizon, 1, job.seed, precision, course=job.course):
             pass  # one path, to compile the kernel
     played = launches(job.policy, problem, job.horizon, job.paths, job.seed, precision, course=job.course)

@@ -131,15 +131,15 @@ def bar(total: int, unit: str = "paths") -> Iterator[ReportPart]:
         yield update
 
 
-def compiling(label: str, shown: bool) -> AbstractContextManager[None]:
+def compiling(label: str, progress: bool | Report) -> AbstractContextManager[None]:
     """Print that a kernel is being compiled if this takes longer than loading it from the cache."""
-    return noted(f"compiling {label} (first run only)", shown)
+    return noted(f"compiling {label} (first run only)", progress)
 
 
-def noted(text: str, shown: bool) -> AbstractContextManager[None]:
-    """Print `text` on stderr if the work within this context takes longer than PATIENCE, or than FIRST if
-    stderr is a file or a pipe."""
-    return _after_a_while(text) if shown else nullcontext()
+def noted(text: str, progress: bool | Report) -> AbstractContextManager[None]:
+    """If there is any progress to show, print `text` on stderr once the work within this context takes longer
+    than PATIENCE, or than FIRST if stderr is a file or a pipe."""
+    return _after_a_while(text) if callable(progress) or progress else nullcontext()
 
 
 @contextmanager

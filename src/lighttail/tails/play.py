@@ -139,7 +139,7 @@ def play_paths(
         return until - begin
 
     with reporter(effort.progress, label or str(task.policy), paths) as report:
-        with compiling(str(task.policy), effort.progress is not False):
+        with compiling(str(task.policy), effort.progress):
             block_of(0, 0)
         run_blocks(block_of, per_block, paths, effort.threads, stop, report)
     return room

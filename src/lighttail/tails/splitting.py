@@ -117,7 +117,7 @@ def _repeat(task: Task, effort: Effort, spread: Floats, first: int, count: int) 
         return until - place
 
     with reporter(effort.progress, str(policy), count) as report:
-        with compiling(str(policy), effort.progress is not False):
+        with compiling(str(policy), effort.progress):
             stop[0] = 1
             one(0, 1, KILLED)
             stop[0] = 0

@@ -107,7 +107,7 @@ class Weights:
 
 def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | None:
     """The estimate by weighted paths; None if plain paths are cheaper, or if no plan was found."""
-    with noted(f"planning the paths of {task.policy}", effort.progress is not False):
+    with noted(f"planning the paths of {task.policy}", effort.progress):
         first = derived(task)
     if first is None and task.every_way_counted:  # nothing leads to the event
         return without_paths(0.0, effort.level)
@@ -156,7 +156,7 @@ def _run(
 
     third: whether splitting is asked, too, if the two plans do not confirm each other.
     """
-    with compiling(str(task.policy), effort.progress is not False):  # pilots compile a kernel
+    with compiling(str(task.policy), effort.progress):  # pilots compile a kernel
         played, work = choose_played(task, tilting.mixture, tilting.rarity)
     per_block = whole_blocks(1, task.horizon, played)
     paths = whole_blocks(min(FIRST, max(1, int(effort.most_pulls / work))), task.horizon, played)
