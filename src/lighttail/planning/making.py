@@ -147,7 +147,7 @@ def _smallest_loss(search: Search, confirmation: Confirmation, ranked: list[Scor
     return replace(found, smallest_loss=loss, likely_loss=likely)
 
 
-def frontier(search: Search, asks_for_loss: bool = False) -> tuple[Point, ...]:
+def frontier(search: Search, asks_for_loss: bool) -> tuple[Point, ...]:
     """Every policy of the search; dominated: another has both a lower mean loss and no higher chance, or no
     larger loss that can be promised if that is asked for."""
     scores = list(search.scores.values())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lighttail.course import STRAIGHT, Course
+from lighttail.course import Course
 from lighttail.outcomes.comparison import Comparison, Entry, uncovered
 from lighttail.outcomes.estimates import survival_curve
 from lighttail.outcomes.format import amount
@@ -65,7 +65,7 @@ def styled(entries: Sequence[Entry]) -> Styled:
     return styles
 
 
-def legend_words(problem: Problem, course: Course = STRAIGHT) -> str:
+def legend_words(problem: Problem, course: Course) -> str:
     """What the style of a line means."""
     return uncovered(problem, course) or "solid: light-tailed by theorem"
 

@@ -196,7 +196,7 @@ def check_progress(progress: Any) -> Any:
     raise refuse("progress", progress, "True, False or a function")
 
 
-def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: int, threads: int = 1) -> None:
+def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: int, threads: int) -> None:
     """Raise BadInput if the rewards, the pulls and the copies that estimates make do not fit into memory."""
     of_paths, free = bytes_of(problem, paths) * together, free_memory()
     if (work := threads * problem.bytes) > free:
@@ -224,7 +224,7 @@ def fitting_paths(problem: Problem) -> int:
     return int(min(1e18, free_memory() / bytes_of(problem, 1)))
 
 
-def check_method(policy: Any, problem: Any, horizon: int, method: Any, late: bool = False) -> Method:
+def check_method(policy: Any, problem: Any, horizon: int, method: Any, late: bool) -> Method:
     """Raise BadInput if the method is unknown or impossible, or if a bonus is not concave as declared."""
     method = one_of("method", method, get_args(Method))
     if method == "step" or (late and method == "auto"):

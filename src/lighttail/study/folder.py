@@ -60,7 +60,7 @@ def _manifest(path: Path, rebuild: bool) -> dict[str, Any] | None:
     return manifest
 
 
-def check_belongs(path: Path, study: Study, rebuild: bool = False) -> dict[str, Any] | None:
+def check_belongs(path: Path, study: Study, rebuild: bool) -> dict[str, Any] | None:
     """The manifest. Refuses a folder of another study, or one that other versions made.
 
     rebuild: return None for a folder with pieces whose manifest is lost or damaged.

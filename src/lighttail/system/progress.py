@@ -109,7 +109,7 @@ def _state(label: str, done: int, total: int, unit: str) -> str:
 
 
 @contextmanager
-def bar(total: int, unit: str = "paths") -> Iterator[ReportPart]:
+def bar(total: int, unit: str) -> Iterator[ReportPart]:
     """A progress bar on stderr, which disappears at the end. The yielded function is that of `display`."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

@@ -46,7 +46,7 @@ class Paths(NamedTuple):
 
 
 def block_of_paths(
-    task: Task, mixture: Mixture, played: Played, rarity: float = 0.0, full: bool = False
+    task: Task, mixture: Mixture, played: Played, rarity: float, full: bool = False
 ) -> Callable[[np.random.Generator, Paths, slice, Any], None]:
     """A function that plays a block of paths. full: play to the end, even if the event is out of reach."""
     from lighttail.kernels import skip_kernel_for, stream, tilted_kernel_for

@@ -87,7 +87,7 @@ def tail_sum(gaps: Floats, regret: float, horizon: int, units: Units | None = No
     return Sum(LATTICE, gaps, regret, horizon, max(0, math.ceil(regret / unit)) + 1, wholes)
 
 
-def law_sum(gaps: Floats, horizon: int, units: Units | None = None) -> tuple[Sum, Floats]:
+def law_sum(gaps: Floats, horizon: int, units: Units | None) -> tuple[Sum, Floats]:
     """The whole law, summed as in `tail_sum`, and the regret at each place."""
     from lighttail.kernels.merge import LATTICE, LAW, regrets_of
 
