@@ -75,23 +75,23 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def proportion(hits: int, sample: int, level: float) -> Estimate:
-    """P(event) from `hits` in `sample` independent trials."""
-    return Estimate(hits / sample, *_limits_between(hits, hits, sample, level), level)
+def proportion(hits: int, trials: int, level: float) -> Estimate:
+    """P(event) from `hits` in independent trials."""
+    return Estimate(hits / trials, *_limits_between(hits, hits, trials, level), level)
 
 
 @lru_cache(maxsize=4096)
-def _limits_between(sure: int, possible: int, sample: int, level: float) -> tuple[float, float]:
+def _limits_between(sure: int, possible: int, trials: int, level: float) -> tuple[float, float]:
     """The lower limit of P(event) from the hits that are sure, and the upper limit from all possible hits."""
-    low, high = proportion_limits(np.array([sure, possible]), sample, level)
+    low, high = proportion_limits(np.array([sure, possible]), trials, level)
     return float(low[0]), float(high[1])
 
 
-def proportion_limits(hits: Ints, sample: int, level: float) -> tuple[Floats, Floats]:
+def proportion_limits(hits: Ints, trials: int, level: float) -> tuple[Floats, Floats]:
     """Clopper and Pearson's limits (1934) for each number of hits."""
     tail = (1.0 - level) / 2.0
-    low = np.where(hits > 0, _beta_quantile(np.maximum(hits, 1), sample - hits + 1, tail), 0.0)
-    high = np.where(hits < sample, _beta_quantile(hits + 1, np.maximum(sample - hits, 1), 1.0 - tail), 1.0)
+    low = np.where(hits > 0, _beta_quantile(np.maximum(hits, 1), trials - hits + 1, tail), 0.0)
+    high = np.where(hits < trials, _beta_quantile(hits + 1, np.maximum(trials - hits, 1), 1.0 - tail), 1.0)
     return low, high
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lighttail.checks import BadInput, confidence, file_path, fraction, number, one_of, refuse, whole
-from lighttail.outcomes import estimates as statistics
+from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.law import Law
 from lighttail.outcomes.tally import Sample, sample_of
@@ -110,31 +110,31 @@ class Outcome(ABC):
     def mean(self, kind: Kind = "pseudo_regret", *, level: float = 0.95) -> Estimate:
         """The expected value."""
         kind, level = _known(kind), confidence("level", level)
-        return statistics.mean(self._of(kind), self._ends(kind), level)
+        return estimates.mean(self._of(kind), self._ends(kind), level)
 
     def std(self, kind: Kind = "pseudo_regret", *, level: float = 0.95) -> Estimate:
         """The standard deviation."""
         kind, level = _known(kind), confidence("level", level)
-        return statistics.std(self._of(kind), self._ends(kind), level)
+        return estimates.std(self._of(kind), self._ends(kind), level)
 
     def quantile(self, q: float, kind: Kind = "pseudo_regret", *, level: float = 0.95) -> Estimate:
         """The value that is not exceeded with probability q. Too few paths leave an end infinite."""
         kind, q, level = _known(kind), fraction("q", q), confidence("level", level)
-        return statistics.quantile(self.sample(kind), q, level)
+        return estimates.quantile(self.sample(kind), q, level)
 
     def cvar(self, q: float, kind: Kind = "pseudo_regret", *, level: float = 0.95) -> Estimate:
         """The mean of the worst 1 - q of the paths: the highest regrets, or the lowest rewards."""
         kind, q, level = _known(kind), fraction("q", q), confidence("level", level)
         sample, (low, high) = self.sample(kind), self._ends(kind)
         if kind != "reward":
-            return statistics.cvar(sample, q, (low, high), kind == "pseudo_regret", level)
-        loss = statistics.cvar(sample.mirrored(), q, (-high, -low), False, level)
+            return estimates.cvar(sample, q, (low, high), kind == "pseudo_regret", level)
+        loss = estimates.cvar(sample.mirrored(), q, (-high, -low), False, level)
         return Estimate(-loss.value, -loss.high, -loss.low, level)
 
     def exceedance(self, x: float, kind: Kind = "pseudo_regret", *, level: float = 0.95) -> Estimate:
         """P(kind >= x). If no path reaches x, the interval still has an upper limit."""
         kind, x, level = _known(kind), number("x", x), confidence("level", level)
-        return statistics.exceedance(self._of(kind), x - self._slack(x, kind), level)
+        return estimates.exceedance(self._of(kind), x - self._slack(x, kind), level)
 
     def sample(self, kind: Kind = "pseudo_regret") -> Sample:
         """The values in ascending order, and how many paths each value stands for."""

@@ -47,7 +47,7 @@ class SomeBlocks(NamedTuple):
     """Some blocks of a play. kept: where the paths of the play go."""
 
     job: Job
-    player: PlayBlock
+    play_block: PlayBlock
     kept: KeptPaths
     first: int
     until: int
@@ -86,9 +86,9 @@ class Bench:
         def parts() -> Any:
             for play, room in zip(plays, kept, strict=True):
                 job = self._job(play)
-                player, step = block_player(job), max(1, PART // (job.per_block * self.horizon))
+                play_block, step = block_player(job), max(1, PART // (job.per_block * self.horizon))
                 for first in range(0, job.blocks, step):
-                    yield SomeBlocks(job, player, room, first, min(job.blocks, first + step))
+                    yield SomeBlocks(job, play_block, room, first, min(job.blocks, first + step))
 
         def done(part: SomeBlocks, seconds: float) -> None:
             rows = part.job.rows(part.first, part.until)
@@ -112,7 +112,7 @@ class Bench:
         begin = time.thread_time()
         for block in range(part.first, part.until):
             rows = part.job.rows(block, block + 1)
-            part.kept.fill(part.player, part.job.per_block, self._stop, block, rows.stop)
+            part.kept.fill(part.play_block, part.job.per_block, self._stop, block, rows.stop)
         self._check_plays()
         return time.thread_time() - begin
 
@@ -156,10 +156,8 @@ class Bench:
         """The simulation of a play. Its method is the one that is faster for the policy on the first problem
         on which it was played."""
         if play.policy not in self.ready:
-            where: Any = (None, 1, "cpu", None)
-            late = (self.course.delay, self.course.batch, None)
-            self.ready[play.policy] = prepare(
-                play.policy, play.problem, self.horizon, 1, 0, "auto", "paths", False, where, late
-            ).job
+            course: Any = {"delay": self.course.delay, "batch": self.course.batch}
+            ready = prepare(play.policy, play.problem, self.horizon, 1, seed=0, threads=1, **course)
+            self.ready[play.policy] = ready.job
         seed = self.seed_of(play.problem, play.stage, play.place)
         return replace(self.ready[play.policy], problem=play.problem, paths=play.paths, seed=seed)

@@ -11,7 +11,7 @@ import numpy as np
 from lighttail.checks import refuse
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.verdict import even_split
-from lighttail.planning.answer import Option, Over, Plan, Point
+from lighttail.planning.answer import Option, Plan, Point
 from lighttail.planning.choosing import confirmed, rivals
 from lighttail.planning.confirm import Confirmation, Confirmed
 from lighttail.planning.curves import Candidate
@@ -81,12 +81,26 @@ def _made(
     promised = question.loss
     if not met:
         promised = confirmation.for_any_loss().promise(choice.policy, score.watched).loss
-    over: Over = "everywhere" if question.everywhere else "average"
-    asked = (question.family, question.horizon, question.loss, question.limit, over)
-    seeds = (bench.course, bench.seed, bench.pulls, bench.playing, asks_for_loss)
-    near = not met and rivals(search, score, answer)
-    found = (met, choice, cheapest, even, promised)
-    return Plan(*asked, *found, points, misjudged, *seeds, rivals=near)
+    return Plan(
+        family=question.family,
+        horizon=question.horizon,
+        loss=question.loss,
+        limit=question.limit,
+        over="everywhere" if question.everywhere else "average",
+        met=met,
+        choice=choice,
+        cheapest=cheapest,
+        even=even,
+        smallest_loss=promised,
+        frontier=points,
+        misjudged=misjudged,
+        course=bench.course,
+        seed=bench.seed,
+        pulls=bench.pulls,
+        playing=bench.playing,
+        asked_for_loss=asks_for_loss,
+        rivals=not met and rivals(search, score, answer),
+    )
 
 
 def _within(option: Option, limit: float) -> bool:

@@ -65,22 +65,24 @@ def prepare(
     problem: Any,
     horizon: int,
     paths: int,
-    seed: int | None,
-    method: Method,
-    keep: Keep,
-    progress: bool | Report,
-    where: tuple[Any, int | None, Device, Precision | None],
-    delays: tuple[Any, Any, Any],
+    *,
+    seed: int | None = None,
+    threads: int | None = None,
+    method: Method = "auto",
+    executor: Any = None,
+    keep: Keep = "paths",
+    device: Device = "cpu",
+    precision: Precision | None = None,
+    progress: bool | Report = False,
+    delay: Any = None,
+    batch: Any = None,
+    start: Any = None,
 ) -> Prepared:
-    """Check the settings of `simulate` before any work, and choose everything that follows from them.
-
-    where: executor, threads, device and precision. delays: delay, batch and start.
-    """
-    executor, threads, device, precision = where
+    """Check the settings of `simulate` before any work, and choose everything that follows from them."""
     if executor is not None:
         check_executor(executor, threads)
     horizon, paths, seed, use, keep = check_settings(policy, problem, horizon, paths, seed, threads, keep)
-    course = check_course(policy, problem, horizon, *delays)
+    course = check_course(policy, problem, horizon, delay, batch, start)
     late = not course.straight
     if not problem.linear and not shipped(policy):
         try_out(policy, horizon, problem.dim, late)

@@ -108,8 +108,23 @@ def simulate(
     >>> round(out.mean().value, 2)
     12.37
     """
-    where, delays = (executor, threads, device, precision), (delay, batch, start)
-    ready = prepare(policy, problem, horizon, paths, seed, method, keep, progress, where, delays)
+    ready = prepare(
+        policy,
+        problem,
+        horizon,
+        paths,
+        seed=seed,
+        threads=threads,
+        method=method,
+        executor=executor,
+        keep=keep,
+        device=device,
+        precision=precision,
+        progress=progress,
+        delay=delay,
+        batch=batch,
+        start=start,
+    )
     job, kept = ready.job, ready.kept
     settings = settings_of(policy, problem, job.horizon, job.paths, job.seed, job.method, job.keep)
     with reporter(ready.progress, settings["policy_label"], job.paths) as report:

@@ -24,7 +24,7 @@ from lighttail.checks import (
 )
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
-from lighttail.outcomes import estimates as statistics
+from lighttail.outcomes import estimates
 from lighttail.outcomes.losing import Lost, check_lost
 from lighttail.policies import Policy
 from lighttail.problems import MOST_SUM, Problem
@@ -198,7 +198,7 @@ def _plain(task: Task, effort: Effort, course: Course = STRAIGHT) -> TailEstimat
         if error <= effort.relative_error or following <= paths:
             break
         paths = following
-    found = statistics.proportion(hits, paths, effort.level)
+    found = estimates.proportion(hits, paths, effort.level)
     share = 1.0 / hits if hits else math.nan
     reached = error <= effort.relative_error
     about = Diagnostics(hits, share, math.nan, math.nan, error, found.low, found.high, out.method)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.bounds.bound import TINY
-from lighttail.outcomes import estimates as statistics
+from lighttail.outcomes import estimates
 from lighttail.records import Floats
 from lighttail.system.progress import compiling, noted
 from lighttail.tails.elimination_routes import elimination_routes
@@ -255,7 +255,7 @@ def _estimate(
     mean, largest = float(weights.mean()), float(weights.max())
     helps = tilting.tight and not beyond and 4.0 * bound <= effort.relative_error * mean * most
     end = bound if helps or not hits else min(bound, UNSEEN * largest)
-    guess = statistics.mean(weights, (0.0, end), effort.level)
+    guess = estimates.mean(weights, (0.0, end), effort.level)
     share, error, whole = math.nan, math.inf, (-math.inf, math.inf)
     if hits:
         share, spread = largest / float(weights.sum()), float(weights.std())
