@@ -31,7 +31,7 @@ from lighttail.linear import (
     SphereActions,
 )
 from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.format import chance, interval, probability
+from lighttail.outcomes.format import chance, interval, outward, probability
 from lighttail.outcomes.outcome import Outcome
 from lighttail.paper.experiments import PaperExperiment, Results
 from lighttail.paper.figures import grid_of
@@ -231,7 +231,7 @@ def _change_of(by: Any, series: str) -> str:
 
 
 def _often(estimate: Estimate) -> str:
-    return chance(estimate.value) if estimate.value else f"< {chance(estimate.high)}"
+    return chance(estimate.value) if estimate.value else f"< {outward(estimate.high)}"
 
 
 def _price(by: Any) -> str:
@@ -300,7 +300,7 @@ def changing_table(experiment: PaperExperiment, results: Results) -> PaperTable:
         spread.append(f"{min(here):.0f} and {max(here):.0f} in d = {dim}")
     note = (
         "θ = 0.6 e₁, and the noise has σ = 1. New actions explore by themselves: whatever noise a policy "
-        f"assumes, at most {chance(ruin)} of the paths lose {RUIN:g} T or more (the highest upper limit). "
+        f"assumes, at most {outward(ruin)} of the paths lose {RUIN:g} T or more (the highest upper limit). "
         f"The mean regrets of all policies and both factors lie between {', '.join(spread)}."
     )
     return _table(known, results, _with_factor, lambda s: f"d = {s.dim}", [note])
