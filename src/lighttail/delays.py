@@ -76,7 +76,7 @@ class Delay(ABC):
         """The delay in a title, such as "delay 2,000"; empty if every reward is known at once."""
 
     @abstractmethod
-    def late(self) -> str:
+    def lateness(self) -> str:
         """The end of the sentence "Every reward becomes known ..."; empty if rewards are known at once."""
 
     def words(self) -> str:
@@ -85,7 +85,7 @@ class Delay(ABC):
         >>> FixedDelay(2000, never=0.1).words()
         'Every reward becomes known 2,000 pulls late. 10 % of the rewards never become known.'
         """
-        known = f"Every reward becomes known {self.late()}." if self.late() else ""
+        known = f"Every reward becomes known {self.lateness()}." if self.lateness() else ""
         never = f"{100 * self.never:g} % of the rewards never become known." if self.never else ""
         return " ".join(filter(None, (known, never)))
 
@@ -112,7 +112,7 @@ class FixedDelay(Delay):
     def short(self) -> str:
         return f"delay {self.pulls:,}" if self.pulls else ""
 
-    def late(self) -> str:
+    def lateness(self) -> str:
         return f"{self.pulls:,} pull{'s' if self.pulls > 1 else ''} late" if self.pulls else ""
 
     @property
@@ -144,7 +144,7 @@ class UniformDelay(Delay):
     def short(self) -> str:
         return f"delay {self.low:,} to {self.high:,}"
 
-    def late(self) -> str:
+    def lateness(self) -> str:
         return f"{self.low:,} to {self.high:,} pulls late, each number with the same chance"
 
     @property
@@ -178,7 +178,7 @@ class GeometricDelay(Delay):
     def short(self) -> str:
         return f"delay {self.mean:,.10g} on average"
 
-    def late(self) -> str:
+    def lateness(self) -> str:
         return f"{self.mean:,.10g} pulls late on average, by a geometric law"
 
     @property
@@ -206,7 +206,7 @@ class ObservedDelays(Delay):
     def short(self) -> str:
         return f"{len(self.delays):,} observed delays"
 
-    def late(self) -> str:
+    def lateness(self) -> str:
         known = self.delays[np.isfinite(self.delays)]
         mean = f", {known.mean():,.4g} pulls on average" if known.size else ""
         lost = 1.0 - known.size / self.delays.size

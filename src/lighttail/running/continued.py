@@ -63,7 +63,7 @@ def continued(
     if window is not None:
         play = ends.windowed(floors, window)
     else:
-        play = ends.late(delay) if late else ends.straight(floors)
+        play = ends.play_late(delay) if late else ends.play_straight(floors)
     run_blocks(play, TOGETHER, means.shape[0], threads, ends.stop, lambda done, total: None)
     return ends.pulls
 
@@ -79,7 +79,7 @@ class _Ends:
         self.pulls = np.zeros(means.shape, dtype=np.int64)
         self.stop = np.zeros(1, dtype=np.int64)
 
-    def straight(self, floors: Sequence[tuple[int, float]]) -> Play:
+    def play_straight(self, floors: Sequence[tuple[int, float]]) -> Play:
         """Plays rows of paths whose rewards come at once: many paths per call of a kernel."""
         from lighttail.kernels import continuing_kernel_for  # imports numba
 
@@ -106,7 +106,7 @@ class _Ends:
             kernel = windowed_kernel_for(self.policy, self.example)
         return partial(self._rows, kernel, lambda means: (*waits, *state, means, *held))
 
-    def late(self, delay: DelayLike) -> Play:
+    def play_late(self, delay: DelayLike) -> Play:
         """Plays paths whose rewards come late, or whose noise does not move with the means: one by one."""
         from lighttail.kernels import late_kernel_for  # imports numba
 
