@@ -307,6 +307,8 @@ def test_data_are_not_taken_for_the_truth(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 SENTENCES = {
     "--rates 0.05..0.03": "rates must be of the form LOW..HIGH with a LOW that is at most HIGH, but is",
+    "--rates 3..5%": "rates must be of the form LOW..HIGH with a LOW that is at most HIGH, "
+    "but is '3..5%'; 3 percent is written as 3%",
     "--rates 0.03": "rates must be of the form LOW..HIGH, such as 0.03..0.05 or 3%..5%, but is '0.03'",
     "--rates ..0.03": "rates must be of the form LOW..HIGH, such as 0.03..0.05 or 3%..5%, but is '..0.03'",
     "--rates a..b": "rates must be a number, but is 'a'",

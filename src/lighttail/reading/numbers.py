@@ -45,7 +45,9 @@ def parse_range(field: str, text: str) -> tuple[float, float]:
         raise refuse(field, text, "of the form LOW..HIGH, such as 0.03..0.05 or 3%..5%")
     low, high = parse_share(field, first), parse_share(field, last)
     if low > high:
-        raise refuse(field, text, "of the form LOW..HIGH with a LOW that is at most HIGH")
+        lacking = "%" in last and "%" not in first
+        more = f"; {first.strip()} percent is written as {first.strip()}%" if lacking else ""
+        raise refuse(field, text, "of the form LOW..HIGH with a LOW that is at most HIGH", more=more)
     return low, high
 
 
